@@ -24,8 +24,9 @@ I8, U8, I16, U16, I32, U32, I64, U64, BOOL = (
 )
 FLOATS = (FLOAT, DOUBLE, HALF, BF16)
 INTS = (I8, U8, I16, U16, I32, U32, I64, U64)
-OPSETS = (7, 8, 9, 10) + 2 * (11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22)
+OPSETS = (7, 8, 9, 10) + 2 * (11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23) + (24, 25, 26)
 IR_VERSIONS = {7: 4, 8: 4, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10}
+IR_VERSIONS |= {23: 11, 24: 11, 25: 11, 26: 11}
 EXTENTS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33)
 MOST_ELEMENTS = 20000
 # Functions of onnx, whose results have the type and shape of the first operand: onnx infers nothing.

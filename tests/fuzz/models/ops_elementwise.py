@@ -19,7 +19,7 @@ LIMITED = {"Acos": 0, "Asin": 0, "Atanh": 0, "Log": 0, "Sqrt": 0, "Reciprocal": 
 LIMITED |= {"Exp": 4, "Sinh": 4, "Cosh": 4, "Tan": 1.2, "Sin": 30, "Cos": 30}
 SMOOTH = (
     "Relu Sigmoid Tanh Abs Neg Erf Softplus Softsign Identity Atan Asinh HardSwish Mish Sign "
-    "Ceil Floor Round IsNaN Elu Celu Selu LeakyRelu HardSigmoid ThresholdedRelu Shrink Gelu"
+    "Ceil Floor Round IsNaN Elu Celu Selu LeakyRelu HardSigmoid ThresholdedRelu Shrink Gelu Swish"
 ).split()
 ATTRIBUTES = {
     "Elu": {"alpha": (0.5, 1.0, 2.0)},
@@ -29,6 +29,7 @@ ATTRIBUTES = {
     "HardSigmoid": {"alpha": (0.1, 0.25, None), "beta": (0.4, 0.6, None)},
     "ThresholdedRelu": {"alpha": (0.5, 1.0)},
     "Shrink": {"lambd": (0.5, 0.25), "bias": (0.0, 0.5)},
+    "Swish": {"alpha": (0.5, 1.7, None)},
     "Gelu": {"approximate": ("none", "tanh", None)},
 }
 
@@ -186,7 +187,8 @@ def arg(b):
 def cumulative(b):
     x = b.pick((b.real, I32, I64), rank=(1, 2, 3, 4))
     axis = b.constant(b.between(-x.rank, x.rank - 1), b.choice((I32, I64)))
-    b.add("CumSum", [x, axis], exclusive=b.choice((0, 1)), reverse=b.choice((0, 1)))
+    op = "CumProd" if b.opset >= 26 and x.dtype == b.real else "CumSum"
+    b.add(op, [x, axis], exclusive=b.choice((0, 1)), reverse=b.choice((0, 1)))
 
 
 def softmax(b):
@@ -204,7 +206,11 @@ def batch_norm(b):
 
 
 def normalise(b):
-    op = b.choice(("LayerNormalization", "GroupNormalization", "InstanceNormalization", "LRN"))
+    op = b.choice(("LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization", "LRN"))
+    if op == "RMSNormalization":
+        x = b.pick(rank=(1, 2, 3, 4), where=lambda v: v.size > 0)
+        axis = b.between(-x.rank, x.rank - 1)
+        return b.add(op, [x, b.weights(*x.shape[axis % x.rank :])], axis=axis, epsilon=b.choice((None, 1e-2)))
     if op == "LayerNormalization":
         x = b.pick(rank=(1, 2, 3, 4), where=lambda v: v.shape[-1] > 1)
         axis = b.between(-x.rank, x.rank - 1)

@@ -78,6 +78,15 @@ bool with_a_region_of_a_kept_axis(const Graph& graph, const Node& node) {
   return false;
 }
 
+bool any_below_zero(const std::vector<int64_t>& numbers) {
+  return std::any_of(numbers.begin(), numbers.end(), [](int64_t n) { return n < 0; });
+}
+
+bool keeps_the_aspect_of_axes_from_behind(const Graph&, const Node& node) {
+  return node.attrs.get_string("keep_aspect_ratio_policy", "stretch") != "stretch" &&
+         any_below_zero(node.attrs.get_ints("axes"));
+}
+
 bool pads_to_same(const Node& node) {
   return node.attrs.get_string("auto_pad", "NOTSET").starts_with("SAME");
 }
@@ -160,6 +169,24 @@ bool over_nothing(const Graph& graph, const Node& node) {
   return element_count(operand(graph, node, 0)->type.shape) == 0;
 }
 
+bool over_nothing_from_behind(const Graph& graph, const Node& node) {
+  const auto axes = graph::known_ints(graph, node, 1);
+  const bool below = node.attrs.get_int("axis", 0) < 0 || (axes && any_below_zero(*axes));
+  return over_nothing(graph, node) && below;
+}
+
+/// Whether the sums have no terms and C is scaled.
+bool of_scaled_c_alone(const Graph& graph, const Node& node) {
+  const double beta = node.attrs.get_float("beta", 1.0);
+  return over_nothing(graph, node) && operand(graph, node, 2) != nullptr && beta != 0 && beta != 1;
+}
+
+bool with_a_shape_of_its_own(const Graph& graph, const Node& node) {
+  return operand(graph, node, 2) != nullptr;
+}
+
+bool unsorted(const Graph&, const Node& node) { return node.attrs.get_int("sorted", 1) == 0; }
+
 bool with_nan_bound(const Graph& graph, const Node& node) {
   for (const size_t i : {1, 2}) {
     const graph::Value* bound = operand(graph, node, i);
@@ -199,6 +226,11 @@ std::vector<KnownDifference> make_table() {
        "tf_crop_and_resize and a region along an axis that keeps its size",
        "by the definition the region is stretched to that size, ONNX Runtime takes the whole axis",
        with_a_region_of_a_kept_axis},
+      {{"Resize"},
+       "axes below 0 with a keep_aspect_ratio_policy other than stretch",
+       "by the definition they are counted from the last, ONNX Runtime resizes along axes that are "
+       "not below 0 only",
+       keeps_the_aspect_of_axes_from_behind},
       {{"ConvTranspose"},
        "auto_pad SAME_* and a kernel that reaches less far than the stride",
        "by the definition the output is the input times the stride, ONNX Runtime's is smaller",
@@ -237,6 +269,25 @@ std::vector<KnownDifference> make_table() {
        "axes without any element",
        "by the definition it is 0 / 0, NaN; ONNX Runtime gives 0",
        over_nothing},
+      {{"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
+        "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin"},
+       "an input without any element, axes below 0",
+       "by the definition they are counted from the last, ONNX Runtime reduces along axes that are "
+       "not below 0 only",
+       over_nothing_from_behind},
+      {{"Gemm"},
+       "sums without any term (K is 0), and beta",
+       "by the definition the result is beta times C, ONNX Runtime's is C",
+       of_scaled_c_alone},
+      {{"MaxUnpool"},
+       "output_shape is given",
+       "by onnx's cases places count in the image that the window makes, ONNX Runtime counts them "
+       "in output_shape",
+       with_a_shape_of_its_own},
+      {{"TopK"},
+       "sorted is 0",
+       "the definition leaves the order open; Tilewright sorts all the same",
+       unsorted},
       {{"Clip"},
        "a bound that is NaN",
        "Tilewright hands NaN on, ONNX Runtime ignores such a bound",

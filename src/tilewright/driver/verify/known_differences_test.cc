@@ -124,6 +124,49 @@ TEST(KnownDifferences, AveragePoolOfNothingButPadding) {
   EXPECT_TRUE(found("AveragePool", DType::F32, {1, 2, 1, 1}, pool).empty());
 }
 
+TEST(KnownDifferences, AxesCountedFromTheLast) {
+  const auto axes = [](int64_t a) {
+    Array list(DType::I64, {1});
+    list.set_int(0, a);
+    return std::vector<Array>{list};
+  };
+  EXPECT_EQ(found("ReduceSum", DType::F32, {3, 0, 3}, {}, axes(-1)).size(), 1u);
+  EXPECT_TRUE(found("ReduceSum", DType::F32, {3, 0, 3}, {}, axes(2)).empty());
+  EXPECT_TRUE(found("ReduceSum", DType::F32, {3, 1, 3}, {}, axes(-1)).empty());
+  EXPECT_EQ(found("ArgMax", DType::I32, {0, 3}, {{"axis", int64_t{-1}}}).size(), 1u);
+  EXPECT_TRUE(found("ArgMax", DType::I32, {0, 3}, {{"axis", int64_t{1}}}).empty());
+
+  Array sizes(DType::I64, {1});
+  sizes.set_int(0, 8);
+  const auto resized = [&](int64_t axis, const char* policy) {
+    return found("Resize", DType::F32, {1, 1, 4, 4},
+                 {{"axes", Ints{axis}}, {"keep_aspect_ratio_policy", std::string(policy)}},
+                 {Array(), Array(), sizes});
+  };
+  EXPECT_EQ(resized(-1, "not_larger").size(), 1u);
+  EXPECT_TRUE(resized(3, "not_larger").empty());
+  EXPECT_TRUE(resized(-1, "stretch").empty());
+}
+
+TEST(KnownDifferences, MaxUnpoolToAShapeOfItsOwn) {
+  const AttrList pool = {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
+  Array places(DType::I64, {1, 1, 2, 2}), shape(DType::I64, {4});
+  for (const int i : {0, 1, 2, 3}) shape.set_int(i, i < 2 ? 1 : 5);
+  EXPECT_EQ(found("MaxUnpool", DType::F32, {1, 1, 2, 2}, pool, {places, shape}).size(), 1u);
+  EXPECT_TRUE(found("MaxUnpool", DType::F32, {1, 1, 2, 2}, pool, {places}).empty());
+}
+
+TEST(KnownDifferences, GemmOfNothingAndUnsortedTopK) {
+  const std::vector<Array> b_and_c = {Array(DType::F32, Shape{0, 3}), floats({1, 2, 3})};
+  EXPECT_EQ(found("Gemm", DType::F32, {2, 0}, {{"beta", 2.0}}, b_and_c).size(), 1u);
+  EXPECT_TRUE(found("Gemm", DType::F32, {2, 0}, {}, b_and_c).empty());
+  EXPECT_TRUE(found("Gemm", DType::F32, {2, 0}, {{"beta", 2.0}}, {b_and_c[0]}).empty());
+  Array k(DType::I64, {1});
+  k.set_int(0, 2);
+  EXPECT_EQ(found("TopK", DType::F32, {5}, {{"sorted", int64_t{0}}}, {k}).size(), 1u);
+  EXPECT_TRUE(found("TopK", DType::F32, {5}, {}, {k}).empty());
+}
+
 TEST(KnownDifferences, OperatorsOfTheTable) {
   EXPECT_TRUE(may_differ("", "Resize"));
   EXPECT_FALSE(may_differ("", "Relu"));

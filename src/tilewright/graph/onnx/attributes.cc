@@ -56,6 +56,9 @@ constexpr AttributeRow kAttributeRows[] = {
     {"Add And Div Equal Greater Less Mul Or Pow Sub Xor", "axis:i broadcast:i"},
     {"AffineGrid", "align_corners:i"},
     {"ArgMax ArgMin", "axis:i keepdims:i select_last_index:i"},
+    {"Attention",
+     "is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i "
+     "right_window_size:i scale:f softcap:f softmax_precision:i"},
     {"AveragePool",
      "auto_pad:s ceil_mode:i count_include_pad:i dilations:I kernel_shape:I pads:I strides:I"},
     {"BatchNormalization", "epsilon:f is_test:i momentum:f spatial:i training_mode:i"},
@@ -121,6 +124,7 @@ constexpr AttributeRow kAttributeRows[] = {
      "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
      "extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s"},
     {"ReverseSequence", "batch_axis:i time_axis:i"},
+    {"RotaryEmbedding", "interleaved:i num_heads:i rotary_embedding_dim:i"},
     {"ScatterElements", "axis:i reduction:s"},
     {"ScatterND", "reduction:s"},
     {"Selu", "alpha:f gamma:f"},

@@ -19,7 +19,7 @@ struct ImportOptions {
   bool allow_newer_opset = false;
 };
 
-inline constexpr int64_t kMinOpset = 7, kMaxOpset = 22;
+inline constexpr int64_t kMinOpset = 7, kMaxOpset = 26;
 
 /// Reads an ONNX model. Nodes carry the newest operator semantics; weights stay shared with the
 /// file where they can. errors: Io, Parse, Invalid, Unsupported, Usage: all problems, with node

@@ -16,6 +16,7 @@
 #include "tilewright/base/counted.h"
 #include "tilewright/graph/ir/fold.h"
 #include "tilewright/graph/onnx/advice.h"
+#include "tilewright/graph/onnx/compose.h"
 
 namespace tilewright::graph {
 namespace {
@@ -223,7 +224,7 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
   }
   const bool branch = node.domain.empty() && node.op == "If";
   if (!branch && !tensor::find_op(node.domain, node.op) && node.op != "Constant" &&
-      node.op != "Upsample" && node.op != "Scatter") {
+      node.op != "Upsample" && node.op != "Scatter" && !is_composed(node)) {
     report_unsupported(node, where);
     return poison_outputs(proto, body);
   }
@@ -271,10 +272,18 @@ void Importer::import_operator(const NodeProto& proto, Node node, int64_t versio
   };
   if (Status status = upgrade(node, version, context); !status)
     return give_up(std::move(status.error()));
-  auto outputs = add(node, num_outputs);
+  auto outputs = is_composed(node) ? compose(node, context) : add(node, num_outputs);
+  if (outputs && static_cast<int>(outputs->size()) < num_outputs)
+    return give_up(fail(ErrorKind::Invalid,
+                        fmt::format("{} has no {}", node.op, counted(num_outputs, "output")))
+                       .value());
   for (size_t i = 0; outputs && i < context.after.size(); ++i) {
-    context.after[i].inputs[0] = (*outputs)[0];
-    outputs = add(context.after[i], 1);
+    auto& [behind, output] = context.after[i];
+    behind.inputs[0] = (*outputs)[output];
+    if (auto made = add(behind, 1))
+      (*outputs)[output] = made->front();
+    else
+      outputs = tl::unexpected<Error>(std::move(made.error()));
   }
   if (!outputs) return give_up(std::move(outputs.error()));
   define_outputs(proto, body, *outputs);

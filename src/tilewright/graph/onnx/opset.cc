@@ -80,6 +80,33 @@ Status clip_to_inputs(Node& node, Context& context) {
   return {};
 }
 
+/// A mask without an element kept is how the first versions say that nothing was computed: so does
+/// ONNX Runtime, and the definition leaves it open. Before opset 10 it is of the data's type.
+Status old_dropout_mask(Node& node, Context& context, bool of_bool) {
+  if (node.outputs.size() < 2 || node.inputs.empty() || node.inputs[0] < 0) return {};
+  Node negate;
+  negate.name = node.name + "/Not";
+  negate.op = "Not";
+  negate.inputs = {-1};
+  context.after.push_back({std::move(negate), 1});
+  if (of_bool) return {};
+  Node cast;
+  cast.name = node.name + "/CastLike";
+  cast.op = "CastLike";
+  cast.inputs = {-1, node.inputs[0]};
+  context.after.push_back({std::move(cast), 1});
+  return {};
+}
+
+Status dropout_mask_like_data(Node& node, Context& context) {
+  return old_dropout_mask(node, context, false);
+}
+
+Status dropout_mask_of_bool(Node& node, Context& context) {
+  // Nodes of the version before 10 have their mask already.
+  return context.after.empty() ? old_dropout_mask(node, context, true) : Status();
+}
+
 Status dropout_to_inputs(Node& node, Context& context) {
   if (!node.attrs.has("ratio")) return {};
   const double ratio = node.attrs.get_float("ratio", 0.5);
@@ -165,7 +192,7 @@ Status coerce_to_matrix(Node& node, Context& context) {
   restore.op = "Reshape";
   restore.inputs = {-1, context.constant(int_list(shape))};
   restore.attrs.values["allowzero"] = int64_t{1};
-  context.after.push_back(std::move(restore));
+  context.after.push_back({std::move(restore)});
   return {};
 }
 
@@ -220,6 +247,8 @@ constexpr int64_t kAlways = std::numeric_limits<int64_t>::max();
 const Rule kRules[] = {
     {"BatchNormalization", 14, old_batch_norm},
     {"Clip", 11, clip_to_inputs},
+    {"Dropout", 10, dropout_mask_like_data},
+    {"Dropout", 12, dropout_mask_of_bool},
     {"Dropout", 12, dropout_to_inputs},
     {"GridSample", 20, rename_grid_mode},
     {"GroupNormalization", 21, group_norm_per_channel},

@@ -8,6 +8,12 @@
 
 namespace tilewright::graph {
 
+/// A node that makes of an output of the upgraded one what the model sees.
+struct NodeBehind {
+  Node node;          ///< input 0 is filled in with the value so far
+  size_t output = 0;  ///< of the upgraded node
+};
+
 /// What an upgrade may add around a node.
 struct UpgradeContext {
   std::function<ValueId(Array)> constant;
@@ -15,8 +21,7 @@ struct UpgradeContext {
   std::function<Result<ValueId>(Node)> before;
   std::function<const tensor::TensorType&(ValueId)> type;
   std::function<const std::optional<Array>&(ValueId)> value;
-  /// Nodes to put behind it: input 0 is filled in with the value so far.
-  std::vector<Node> after;
+  std::vector<NodeBehind> after;
 };
 
 /// Changes `node` of ONNX opset `version` to the newest form (attributes that became inputs, ...).

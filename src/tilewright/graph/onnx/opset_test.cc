@@ -77,6 +77,26 @@ TEST(Opset, AttributesThatBecameInputs) {
   EXPECT_EQ(run_old(13, {4}, node), (Doubles{2, 3}));
 }
 
+TEST(Opset, OldMasksOfDropoutKeepNothing) {
+  const onnx::NodeProto node = make_node("Dropout", {"x"}, {"first", "y"});
+  for (const int64_t opset : {7, 9, 10, 11, 12, 13}) {
+    SCOPED_TRACE(opset);
+    onnx::ModelProto m = empty_model(opset);
+    add_input(m, "x", {3});
+    *m.mutable_graph()->add_node() = node;
+    add_output(m, "y");
+    add_output(m, "first");
+    const auto graph = import(m);
+    ASSERT_TRUE(graph) << to_string(graph.error());
+    const auto out = run_graph(*graph, {Array::of(DType::F32, std::vector<double>{1, 0, 2})});
+    ASSERT_TRUE(out) << to_string(out.error());
+    EXPECT_EQ((*out)[0].dtype(), opset < 10 ? DType::F32 : DType::Bool);
+    const double kept = opset < 12 ? 0 : 1;
+    EXPECT_EQ((*out)[0].to_doubles(), (std::vector<double>{kept, kept, kept}));
+    EXPECT_EQ((*out)[1].to_doubles(), (std::vector<double>{1, 0, 2}));
+  }
+}
+
 TEST(Opset, ResizeBeforeCoordinateModes) {
   using Doubles = std::vector<double>;
   onnx::NodeProto node = make_node("Upsample", {"x"}, {"y"});
