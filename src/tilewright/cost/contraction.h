@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct Contraction {
   bool narrow = false;  ///< row operand to be widened before it multiplies
   bool fused = true;    ///< a product and its addition are one instruction
   std::vector<Inside> insides;
+  /// Where a copy in the tile leaves the finished result in other order than that of the sum: what
+  /// it writes, in the same axes.
+  std::optional<Operand> left;
 
   bool moves(int operand, int axis) const;
 };

@@ -14,6 +14,9 @@ inline constexpr double kLineBytes = 64;  ///< of a cache line
 /// Writing a cache line again that another worker has read since: what no work hides of it.
 /// source: 26-35 ns measured on two cores of a Zen 4; a line only the writer has used takes 0.6.
 inline constexpr double kSharedLineNs = 10;
+/// What both workers lose together where they write parts of one cache line, of wall time.
+/// source: 45 to 50 ns for each row that two cores of a Sapphire Rapids shared, of 448 and 504.
+inline constexpr double kMetLineNs = 45;
 
 /// What a worker with a single piece waits for a slower one, of its time; with more pieces it takes
 /// over some of the other's. source: two cores of a Sapphire Rapids that others use too, 0.8 to 1.

@@ -178,7 +178,8 @@ class Model {
       // Each worker gets whole pieces: some wait for the one that got most.
       const double most = static_cast<double>(ceil_div(pieces, workers));
       const double wait = most * busy / static_cast<double>(pieces) - 1 + kUneven / most;
-      time.join = rates_.fork_join_ns + wait * time.total() + shared(nest, tile, workers);
+      time.join = rates_.fork_join_ns + wait * time.total() + shared(nest, tile, workers) +
+                  (workers > 1 ? met(nest, tile) : 0);
     }
     return time;
   }
@@ -282,7 +283,7 @@ class Model {
     for (const ContractionAxis& axis : c_.axes) all.push_back(axis.extent);
     if (!c_.moves(c_.row_operand, nest.front().axis)) {
       const double input = footprint(c_.operands[static_cast<size_t>(c_.row_operand)], all);
-      const double result = footprint(c_.operands.back(), all) * (1 - 1.0 / workers);
+      const double result = c_.left ? 0 : footprint(c_.operands.back(), all) * (1 - 1.0 / workers);
       return (input + result) / kLineBytes * kSharedLineNs / workers;
     }
     const auto weights = static_cast<size_t>(c_.lane_operand);
@@ -290,6 +291,24 @@ class Model {
         traffic(c_, nest, tile, kFill * static_cast<double>(target_.l2_bytes))[weights] -
         footprint(c_.operands[weights], all);
     return kExposed * std::max(again, 0.0) / rates_.l3.one / workers;
+  }
+
+  /// Time that workers lose in cache lines that two of them write: each takes a part of every row
+  /// of the result, and rows or their parts end within lines. units: ns.
+  double met(const std::vector<NestLoop>& nest, const Sizes& tile) const {
+    if (nest.empty()) return 0;
+    const Operand& result = c_.left ? *c_.left : c_.operands.back();
+    const int axis = nest.front().axis;
+    int64_t rows = 1, bytes = result.element_bytes;
+    bool within = false;
+    for (const Index& index : result.indices) {
+      for (const IndexTerm& term : index.terms) within |= term.axis == axis;
+      (within ? bytes : rows) *= index.extent;
+    }
+    const int64_t part = stride_bytes(result, axis) * tile[static_cast<size_t>(axis)];
+    const auto line = static_cast<int64_t>(kLineBytes);
+    if (!within || rows == 1 || (bytes % line == 0 && part % line == 0)) return 0;
+    return static_cast<double>(rows) * kMetLineNs;
   }
 
   /// Bytes from L3, each counted for as long as it takes: vectors flow as they are asked for, rows

@@ -215,6 +215,25 @@ TEST(UsualAhead, IsAsLongForTilesOfAllSizes) {
   EXPECT_EQ(usual_ahead({1, 8, 1}), 32);
 }
 
+TEST(TileSpaceTest, WorkersThatTakePartsOfRowsMeetInCacheLines) {
+  Contraction c = pointwise(4, 28, 1, 49);
+  const TilePoint rows{13, 2, 1, true, 32}, columns{13, 2, 1, false, 32}, lines{16, 1, 1, true, 32};
+  const auto join = [&](const TilePoint& point) { return predict(c, point, machine(), 2).join; };
+  const double before = join(rows), by_columns = join(columns), by_lines = join(lines);
+  // A copy leaves one row of pixels for each of 448 channels.
+  const auto left_by_copy = [](int64_t pixels) {
+    return Operand{{{{{0, 16}, {3, 1}}, 448}, plain(2, pixels)}, 4, false};
+  };
+  c.left = left_by_copy(49);
+  EXPECT_NEAR(join(rows) - before, 448 * kMetLineNs, 1);
+  EXPECT_GT(join(lines) - by_lines, 1);
+  EXPECT_LE(join(columns), by_columns);
+  EXPECT_NEAR(predict(c, rows, machine(), 1).join, 0, 1e-9);
+  c.left = left_by_copy(48);  // rows, and parts of 16 of their pixels, are whole lines
+  EXPECT_NEAR(join(lines), by_lines, 1);
+  EXPECT_GT(join(rows) - before, 1);
+}
+
 TEST(TileSpaceTest, WorkersWithoutPiecesWait) {
   const Contraction c = pointwise(64, 1, 1, 1);  // one tile: nothing to share
   EXPECT_GE(rank_points(c, machine(), 8)[0].time.total(),

@@ -439,6 +439,20 @@ TEST(Unroll, CopiesInOrder) {
 )");
 }
 
+TEST(Unroll, ShortensVectorLoopsWhoseLastLanesDoNothing) {
+  const std::string out = after("unroll", R"(func f(A: f32[24], out Y: f32[24]) {
+  for o in 2 unroll, i in 16 vector {
+    if o * 16 + i < 24 {
+      Y[o * 16 + i] = A[o * 16 + i]
+    }
+  }
+}
+)");
+  EXPECT_THAT(out, ::testing::HasSubstr("in 16 vector"));
+  EXPECT_THAT(out, ::testing::HasSubstr("in 8 vector"));
+  EXPECT_THAT(out, ::testing::Not(::testing::HasSubstr("if ")));
+}
+
 TEST(Unroll, HugeLoopsStayLoops) {
   const std::string out = after("unroll", R"(func f(A: f32[90000], out Y: f32[90000]) {
   for i in 90000 unroll {

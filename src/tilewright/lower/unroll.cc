@@ -1,3 +1,11 @@
+// The pass `unroll`: loops marked so become copies of their body.
+//
+//   for o in 2 unroll, i in 16 vector { if 16*o + i < 24 { S } }
+//   =>
+//   for i in 16 vector { S }  for i in 8 vector { S }      (o = 0; o = 1)
+//
+// What is left of a guard in a vector loop is often that its last lanes do nothing: the loop gets
+// shorter then, so that no lane has to be tested.
 #include <fmt/format.h>
 
 #include "tilewright/ir/walk.h"
@@ -46,11 +54,37 @@ class Unroller {
   int64_t total_ = 0;
 };
 
+/// The vector loop without its last lanes, if all it does is under a guard `lane < constant`.
+Stmt without_idle_lanes(const Stmt& s) {
+  const auto* loop = s.as<For>();
+  if (loop == nullptr || loop->kind != ForKind::Vector) return s;
+  const auto* branch = loop->body.as<If>();
+  const auto extent = as_int(loop->extent);
+  if (branch == nullptr || branch->else_body || !extent) return s;
+  int64_t lanes = *extent;
+  std::vector<Expr> others;
+  for (const Expr& term : conjuncts(branch->condition)) {
+    const auto* less = term.as<Binary>();
+    const auto* lane = less != nullptr && less->op == BinaryOp::Lt ? less->a.as<VarRef>() : nullptr;
+    const auto end = less == nullptr ? std::nullopt : as_int(less->b);
+    if (lane != nullptr && lane->var == loop->var && end && *end > 0)
+      lanes = std::min(lanes, *end);
+    else
+      others.push_back(term);
+  }
+  if (lanes == *extent) return s;
+  For out = *loop;
+  out.extent = int_imm(lanes);
+  out.body = branch->then_body;
+  if (const Expr rest = conjunction(others)) out.body = make(If{rest, out.body, Stmt()});
+  return make(std::move(out));
+}
+
 }  // namespace
 
 Result<Func> unroll(const Func& func) {
   Func out = func;
-  out.body = tidy(Unroller(func).run(func.body), arith::Bounds(func));
+  out.body = rewrite(tidy(Unroller(func).run(func.body), arith::Bounds(func)), without_idle_lanes);
   return out;
 }
 

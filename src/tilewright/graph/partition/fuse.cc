@@ -316,17 +316,10 @@ class Fuser {
   }
 
   /// The copy that alone reads what `nodes` hand out and puts it in another order; -1 if there is
-  /// none. Channels that fill a block up have to be left out one by one: only a depthwise sum,
-  /// which makes one block at a time, has them in one place.
+  /// none.
   int copy_after(const std::vector<int>& nodes) const {
     const int out = next_of(nodes, "FromBlocked");
-    if (out < 0) return next_of(nodes, "Transpose", "");
-    if (is_ours(nodes[0], "DepthwiseConvBlocked")) return out;
-    return in_whole_blocks(node(out).outputs[0], node(out).inputs[0]) ? out : -1;
-  }
-
-  bool in_whole_blocks(ValueId plain, ValueId blocked) const {
-    return value(plain).type.shape[1] % value(blocked).type.shape.back() == 0;
+    return out < 0 ? next_of(nodes, "Transpose", "") : out;
   }
 
   /// Node `n` with its epilogue, not yet open.

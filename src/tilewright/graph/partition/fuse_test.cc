@@ -266,6 +266,20 @@ TEST(Fuse, JoinsCopiesAroundConvolutionsWhereAsked) {
   }
 }
 
+TEST(Fuse, JoinsCopiesThatLeaveChannelsOut) {
+  Rng rng(6);
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {1, 2, 5, 3, 4});
+  const ValueId conv = b.node("ConvBlocked", {x, b.constant("w", weights(rng, {2, 2, 1, 1, 4, 4}))},
+                              {}, "", "tilewright");
+  b.output(b.node("FromBlocked", {conv}, {{"channels", int64_t{7}}}, "", "tilewright"), "y");
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  FuseOptions options;
+  options.join = [](const Group&) { return true; };
+  EXPECT_EQ(fuse(*graph, options).size(), 1u);
+}
+
 TEST(Fuse, JoinsWhatIsComputedForAConvolutionWhereAsked) {
   for (const bool read : {false, true}) {
     Rng rng(6);

@@ -108,9 +108,10 @@ void share_piece(Draft& draft, const std::string& piece) {
     const auto* loop = s.as<For>();
     if (loop != nullptr && loop->kind == ForKind::Parallel) shared.insert(loop->var.name());
   });
-  for (size_t i = 0; i < nest.names.size(); ++i) {
-    if (shared.contains(nest.names[i])) return;
-    if (i < own || nest.extents[i] != 1) continue;
+  const auto is_shared = [&](const std::string& loop) { return shared.contains(loop); };
+  if (std::any_of(nest.names.begin(), nest.names.end(), is_shared)) return;
+  for (size_t i = own; i < nest.names.size(); ++i) {
+    if (nest.extents[i] != 1) continue;
     draft.attempt(schedule::Parallel{nest.names[i]});
     return;
   }

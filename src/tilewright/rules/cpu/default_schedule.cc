@@ -139,7 +139,7 @@ class CpuScheduler {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* block = find_block(blocks, main_contraction());
     if (block == nullptr) return std::nullopt;
-    const Answer<TiledBlock> tiled = tiled_block(*block, target_, draft_.func().math);
+    const Answer<TiledBlock> tiled = tiled_block(*block, blocks, target_, draft_.func().math);
     return tiled ? std::optional(*tiled) : std::nullopt;
   }
 
@@ -218,7 +218,9 @@ class CpuScheduler {
   }
 
   /// Threads share out rows of images, as convolutions do: each finds what it wrote itself, and
-  /// writes where no other has read. Where rows are cut at the padding, they stay inside.
+  /// writes where no other has read. Rows stay inside where they are cut at the padding, and where
+  /// a copy writes rows that end within a cache line: two threads would write it in every channel.
+  /// source: 504 channels of 9x9 on two cores of a Sapphire Rapids, 35 us against 10.
   void rows_outside(const std::string& name) {
     constexpr size_t kRowAxis = 2;  // batch, channels (or blocks of them), rows, ...
     if (threads_ < 2) return;
@@ -226,6 +228,7 @@ class CpuScheduler {
     const BlockFacts* block = find_block(blocks, name);
     if (block == nullptr || block->store == nullptr || block->store->value.as<Select>() != nullptr)
       return;
+    if (turns(*block) && ends_within_line(block->store->buffer)) return;
     const std::vector<Expr>& indices = block->store->indices;
     if (indices.size() <= kRowAxis + 1 || indices[kRowAxis].as<VarRef>() == nullptr) return;
     const Iter* row = block->iter(indices[kRowAxis].as<VarRef>()->var);
@@ -271,7 +274,7 @@ class CpuScheduler {
     std::vector<cost::RankedPoint> ranked;
     CpuSum sum{draft_, target_, threads_, name, choose_tile(*block, ranked)};
     if (sum.tile && ranked.size() > 1) {
-      const TiledBlock tiled = *tiled_block(*block, target_, draft_.func().math);
+      const TiledBlock tiled = *tiled_block(*block, blocks, target_, draft_.func().math);
       for (size_t i = 1; i < std::min(ranked.size(), kMostTiles); ++i)
         sum.others.push_back(tiled.at(ranked[i].point));
     }
@@ -319,7 +322,8 @@ class CpuScheduler {
   /// caller does not say which one.
   Answer<RegisterTile> choose_tile(const BlockFacts& block,
                                    std::vector<cost::RankedPoint>& ranked) {
-    const Answer<TiledBlock> tiled = tiled_block(block, target_, draft_.func().math);
+    const Answer<TiledBlock> tiled =
+        tiled_block(block, draft_.blocks(), target_, draft_.func().math);
     if (!tiled) return decline("{}", tiled.error());
     const bool is_main = block.name == main_;
     if (is_main && point_) return tiled->at(*point_);
@@ -365,10 +369,6 @@ class CpuScheduler {
   RuleLog log_;
   bool refused_ = false;  ///< some step of `point_` did not apply
 };
-
-}  // namespace
-
-namespace {
 
 /// Arithmetic of all blocks that make what `block` reads, and of those before them; finding a place
 /// to read is none.

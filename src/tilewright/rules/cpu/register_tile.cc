@@ -9,7 +9,9 @@
 #include <algorithm>
 
 #include "tilewright/arith/bounds.h"
+#include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/skip_padding.h"
+#include "tilewright/rules/cpu/transpose.h"
 
 namespace tilewright::rules {
 namespace {
@@ -179,6 +181,50 @@ Answer<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& tar
   const Answer<Roles> roles = roles_of(block, lanes);
   if (!roles) return decline("{}", roles.error());
   return TiledBlock{describe_block(block, *roles, lanes, math)};
+}
+
+namespace {
+
+/// What the copy that brings the finished `sum` out of its order writes, in the axes of the sum;
+/// absent if the one block that reads it is no such copy, nor one that finishes the sum before.
+std::optional<cost::Operand> left_by_copy(const BlockFacts& sum,
+                                          const std::vector<BlockFacts>& blocks) {
+  const BlockFacts* copy = &sum;
+  const size_t rank = sum.store->indices.size();
+  do {
+    std::vector<const BlockFacts*> next = readers(blocks, copy->store->buffer);
+    std::erase(next, copy);
+    if (next.size() != 1 || next[0]->kind != BlockFacts::Kind::Injective) return std::nullopt;
+    if (!turns(*next[0]) && next[0]->store->indices.size() != rank) return std::nullopt;
+    copy = next[0];
+  } while (!turns(*copy));
+  // Where the copy reads `c` along an axis, `c` is that axis of the sum; where it reads `c / 16`
+  // and `c % 16`, it is 16 times the one and the other.
+  std::vector<Var> axes;
+  for (const Iter& iter : sum.block->iters) axes.push_back(iter.var);
+  VarMap places;
+  for (size_t i = 0; i < sum.store->indices.size(); ++i) {
+    const Expr& read = copy->loads[0].indices[i];
+    const Binary* part = read.as<Binary>();
+    const VarRef* axis = part == nullptr ? read.as<VarRef>() : part->a.as<VarRef>();
+    if (axis == nullptr) continue;
+    const bool quotient = part != nullptr && part->op == BinaryOp::Div;
+    const Expr here = quotient ? sum.store->indices[i] * part->b : sum.store->indices[i];
+    const auto [at, first] = places.emplace(axis->var, here);
+    if (!first) at->second = at->second + here;
+  }
+  std::vector<Expr> written;
+  for (const Expr& index : copy->store->indices) written.push_back(substitute(index, places));
+  return operand_of(copy->store->buffer, written, axes);
+}
+
+}  // namespace
+
+Answer<TiledBlock> tiled_block(const BlockFacts& block, const std::vector<BlockFacts>& blocks,
+                               const hw::CpuTarget& target, MathMode math) {
+  Answer<TiledBlock> tiled = tiled_block(block, target, math);
+  if (tiled) tiled->contraction.left = left_by_copy(block, blocks);
+  return tiled;
 }
 
 RegisterTile TiledBlock::at(const cost::TilePoint& point) const {

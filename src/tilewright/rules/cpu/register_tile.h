@@ -51,6 +51,11 @@ struct TiledBlock {
 /// result runs along vector lanes.
 Answer<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& target, MathMode math);
 
+/// The same, with what `blocks` make of the sum: if a copy brings it out of its order, the
+/// contraction says what that writes.
+Answer<TiledBlock> tiled_block(const BlockFacts& block, const std::vector<BlockFacts>& blocks,
+                               const hw::CpuTarget& target, MathMode math);
+
 /// The tile of the fastest point. Absent where `tiled_block` declines.
 std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
                                                  const hw::CpuTarget& target, int threads = 1,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "tilewright/cost/prediction.h"
+
 namespace tilewright::rules {
 namespace {
 
@@ -47,6 +49,18 @@ bool turns(const BlockFacts& block) {
   const Iter* read = unit_iter(block, block.loads[0]);
   return written != nullptr && read != nullptr && !(read->var == written->var) &&
          copies(block, written->var);
+}
+
+bool leaves_channels_out(const BlockFacts& copy) {
+  const Load& read = copy.loads[0];
+  const int64_t channels = as_int(unit_iter(copy, read)->extent).value_or(0);
+  const std::optional<int64_t> block = as_int(read.buffer.shape().back());
+  return block && channels % *block != 0;
+}
+
+bool ends_within_line(const Buffer& buffer) {
+  const int64_t row = as_int(buffer.shape().back()).value_or(1);
+  return storage_bytes(buffer.dtype(), row) % static_cast<int64_t>(cost::kLineBytes) != 0;
 }
 
 bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target,

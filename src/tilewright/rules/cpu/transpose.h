@@ -18,4 +18,11 @@ bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& 
 /// does.
 bool turns(const BlockFacts& block);
 
+/// Whether a copy out of channel blocks leaves out channels that fill up the last block.
+/// requires: turns(copy)
+bool leaves_channels_out(const BlockFacts& copy);
+
+/// Whether rows of `buffer` end within a cache line, which who writes the next row writes, too.
+bool ends_within_line(const Buffer& buffer);
+
 }  // namespace tilewright::rules
