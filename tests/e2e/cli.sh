@@ -17,7 +17,7 @@ exits 2 "missing model" none.onnx "No such file" -- verify none.onnx
 exits 6 "huge dimensions" "'x'" 1099511627776 -- check huge.onnx
 exits 3 "cycle" "circle" first second -- check cycle.onnx
 exits 3 "unknown operator" "Frobnicate  odd" -- check operator.onnx
-exits 3 "unknown opset" 999 22 --allow-newer-opset -- check opset.onnx
+exits 3 "unknown opset" 999 26 --allow-newer-opset -- check opset.onnx
 exits 3 "unknown element type" 77 "'x'" -- check dtype.onnx
 exits 3 "shapes that do not fit" "'product'" "[2, 3]" "[5, 4]" -- compile shapes.onnx -o shapes.twm
 holds "no package of a model with an error" test ! -e shapes.twm
