@@ -95,6 +95,8 @@ class Simplifier {
     static const std::vector<std::string> kBySameType = {
         "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Cast", "CastLike",
         "Expand",   "Concat",  "Sum",     "Max",     "Min",       "Mean", "Tile"};
+    // Of equal bounds another axis may be the one whose extent the run decides.
+    if (type(in).dynamic_axis != type(v.outputs[0]).dynamic_axis) return false;
     const bool single = v.inputs.size() == 1;
     if (std::count(kBySameType.begin(), kBySameType.end(), v.op) > 0) {
       const bool variadic =
@@ -121,7 +123,8 @@ class Simplifier {
     const Node& v = node(n);
     if (v.inputs.size() != 2 || v.inputs[1] < 0 || v.outputs.size() != 1) return false;
     if (type(v.inputs[1]).shape != type(v.outputs[0]).shape ||
-        type(v.inputs[1]).dtype != type(v.outputs[0]).dtype)
+        type(v.inputs[1]).dtype != type(v.outputs[0]).dtype ||
+        type(v.inputs[1]).dynamic_axis != type(v.outputs[0]).dynamic_axis)
       return false;
     const bool neutral = (v.op == "Add" && all_equal(v.inputs[0], 0)) ||
                          (v.op == "Mul" && all_equal(v.inputs[0], 1));
