@@ -85,8 +85,14 @@ Result<Limit> parse_limit(const std::string& objective, const std::string& text)
   }
   return fail(ErrorKind::Usage,
               fmt::format("`{}` is no limit of {}: it is a positive number and one of {}", text,
-                          objective, fmt::join(names, ", ")),
-              {}, fmt::format("{} = \"2 {}\"", objective, names[0]));
+                          objective, fmt::join(names, ", ")));
+}
+
+std::string example_limit(const std::string& objective) {
+  for (size_t i = 0; i < std::size(kObjectives); ++i)
+    if (kObjectives[i] == objective)
+      return fmt::format("2{}", units_of(static_cast<Objective>(i))[0].text);
+  return "";
 }
 
 std::string to_string(const Limit& limit) {

@@ -34,6 +34,8 @@ struct Limit {
 /// A positive number and a unit, with or without space: `2 W`, `500mW`, `2e9 cycles`, `40 %`.
 /// errors: Usage, with the units that the objective has.
 Result<Limit> parse_limit(const std::string& objective, const std::string& text);
+/// A value that `objective` may be limited to: `2W`; empty if it cannot be limited.
+std::string example_limit(const std::string& objective);
 /// `2000 mW`: reads back.
 std::string to_string(const Limit& limit);
 

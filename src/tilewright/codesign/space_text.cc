@@ -373,9 +373,12 @@ class SpaceReader {
             "power = \"2 W\"");
         continue;
       }
-      Result<Limit> limit = parse_limit(std::string(name.str()), *text);
+      const std::string objective(name.str());
+      Result<Limit> limit = parse_limit(objective, *text);
       if (!limit) {
-        add(node, limit.error().what, limit.error().fix);
+        const std::string example = example_limit(objective);
+        add(node, limit.error().what,
+            example.empty() ? limit.error().fix : fmt::format("{} = \"{}\"", objective, example));
         continue;
       }
       if (std::string why = misplaced_unit(*limit, file_.technology); !why.empty())

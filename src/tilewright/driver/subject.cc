@@ -390,12 +390,10 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
     compile::CompileOptions compile = TW_TRY(compile_options(options));
     TW_TRY_STATUS(check_fit(subject.name, {compile.target.backend}, options));
     compile.copies_apart = subject.single_operator;
-    if (const auto missing = hw::missing_features(compile.cpu()); !missing.empty())
+    if (std::string why = hw::why_not_here(compile.cpu()); !why.empty())
       return fail(ErrorKind::Device,
                   fmt::format("code for target {} does not run on this machine", options.target),
-                  missing.front() == compile.cpu().triple ? "it is for " + missing.front()
-                                                          : "it lacks " + missing.front(),
-                  "leave --target out");
+                  std::move(why), "leave --target out");
     runnable.model = TW_TRY(compile_subject(subject, compile));
     say_tuned(*runnable.model);
     say_elsewhere(*runnable.model, compile, options.records, options.device);

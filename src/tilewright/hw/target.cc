@@ -89,4 +89,10 @@ std::vector<std::string> missing_features(const CpuTarget& target) {
   return missing;
 }
 
+std::string why_not_here(const CpuTarget& target) {
+  if (target.triple != host().triple) return "it is for " + target.triple;
+  const std::vector<std::string> missing = missing_features(target);
+  return missing.empty() ? "" : fmt::format("it lacks {}", fmt::join(missing, ", "));
+}
+
 }  // namespace tilewright::hw

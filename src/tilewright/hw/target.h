@@ -42,5 +42,7 @@ Result<CpuTarget> find_target(const std::string& name);
 std::vector<CpuTarget> all_targets();
 /// Features `target` needs that this machine lacks; empty means it runs here.
 std::vector<std::string> missing_features(const CpuTarget& target);
+/// `it lacks avx512f, ...` or `it is for aarch64-unknown-linux-gnu`; empty where it runs here.
+std::string why_not_here(const CpuTarget& target);
 
 }  // namespace tilewright::hw

@@ -54,6 +54,11 @@ TEST(Target, UnknownNamesListTheClosedSet) {
 TEST(Target, AnotherArchitectureIsMissing) {
   const std::string other = host().triple.starts_with("x86") ? "aarch64" : "x86-64-v2";
   EXPECT_FALSE(missing_features(*find_target(other)).empty());
+  EXPECT_EQ(why_not_here(*find_target(other)), "it is for " + find_target(other)->triple);
+  EXPECT_EQ(why_not_here(host()), "");
+  CpuTarget strange = host();
+  strange.features.insert(strange.features.end(), {"+xyz", "+zyx"});
+  EXPECT_EQ(why_not_here(strange), "it lacks +xyz, +zyx");
 }
 
 }  // namespace

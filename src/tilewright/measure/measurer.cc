@@ -59,11 +59,10 @@ Status runs_here(const Task& task) {
   // The worker finds a device, or says what is missing.
   if (task.target.kind != hw::TargetKind::Cpu || !task.device.id.empty()) return {};
   const hw::CpuTarget& target = task.cpu();
-  const std::vector<std::string> missing = hw::missing_features(target);
-  if (target.triple != hw::host().triple || !missing.empty())
-    return fail(ErrorKind::Device, fmt::format("this machine cannot run code for {}", target.name),
-                missing.empty() ? target.triple : "it lacks " + missing.front());
-  return {};
+  std::string why = hw::why_not_here(target);
+  if (why.empty()) return {};
+  return fail(ErrorKind::Device, fmt::format("this machine cannot run code for {}", target.name),
+              std::move(why));
 }
 
 /// Waits for the end of the one job that `slot` has of `kind`. errors:
@@ -320,7 +319,7 @@ int processor_workers() { return usable_cpus() < 2 ? 1 : MeasureOptions().worker
 std::vector<Raced> Measurer::races(const std::vector<Race>& races, int rounds,
                                    const std::function<bool()>& more) {
   std::vector<Raced> found(races.size());
-  for (size_t i = 0; i < races.size() && more(); ++i)
+  for (size_t i = 0; i < races.size() && (!more || more()); ++i)
     found[i] = race(*races[i].task, races[i].traces, rounds);
   return found;
 }

@@ -88,8 +88,8 @@ class Measurer {
   virtual Result<std::vector<double>> race(const Task& task,
                                            const std::vector<schedule::Trace>& traces,
                                            int rounds) = 0;
-  /// Each of `races`, as `race`, until `more` says that none is to be begun any more. Who has
-  /// several devices runs several at a time.
+  /// Each of `races`, as `race`, until `more`, if given, says that none is to be begun any more.
+  /// Who has several devices runs several at a time.
   virtual std::vector<Raced> races(const std::vector<Race>& races, int rounds,
                                    const std::function<bool()>& more);
 };

@@ -157,7 +157,7 @@ void vector_accesses(Cases& cases) {
   for (const DType d : kAllDTypes) {
     std::string body;
     int k = 0;
-    std::string params = fmt::format("X: {0}[96], I: i32[21]", name(d));
+    std::string params = fmt::format("X: {0}[96], M: {0}[4,24], I: i32[21]", name(d));
     auto access = [&](const std::string& value, const std::string& target, int size) {
       params += fmt::format(", out Y{}: {}[{}]", k, name(d), size);
       body += fmt::format(
@@ -177,7 +177,8 @@ void vector_accesses(Cases& cases) {
     access("X[7]", "i", 21);
     access("X[min(max(i64(I[i]), 0), 95)]", "i", 21);
     access("X[min(max(i64(I[i]), 0), 55) + 2 * i]", "i", 21);
-    access("X[min(max(i64(I[i]), 0), 75) + 20 - i]", "i", 21);
+    access("M[min(max(i64(I[i]), 0), 3), i]", "i", 21);
+    access("M[min(max(i64(I[i]), 0), 3), 20 - i]", "i", 21);
     access(fmt::format("select(i < 5, {}, X[i - 5])", zero), "i", 21);
     access(fmt::format("select(I[i] < 2i32 && X[i] != X[i + 1], {}, X[i])", zero), "i", 21);
     access(fmt::format("select(5 <= i && i < 9, X[i - 5], {})", zero), "i", 21);

@@ -21,19 +21,16 @@ class CpuRuntime final : public DeviceRuntime {
   Result<std::vector<TargetSummary>> targets() const override {
     std::vector<TargetSummary> summaries;
     for (const hw::CpuTarget& target : hw::all_targets()) {
-      const std::vector<std::string> missing = hw::missing_features(target);
+      const std::string why = hw::why_not_here(target);
       summaries.push_back({"targets",
                            {{"name", target.name},
                             {"triple", target.triple},
                             {"cpu", target.cpu},
                             {"features", target.features},
                             {"vector_bits", target.vector_bytes * 8},
-                            {"runs_here", missing.empty()}},
+                            {"runs_here", why.empty()}},
                            {target.name, target.cpu, std::to_string(target.vector_bytes * 8),
-                            missing.empty() ? "yes"
-                            : missing.front() == target.triple
-                                ? "no: for " + target.triple
-                                : fmt::format("no: lacks {}", fmt::join(missing, ", "))}});
+                            why.empty() ? "yes" : "no: " + why}});
     }
     return summaries;
   }

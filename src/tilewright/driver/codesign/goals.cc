@@ -33,13 +33,8 @@ Result<codesign::Limit> parse_goal_limit(const std::string& text) {
                 "--limit power=2W");
   const std::string objective = text.substr(0, equals);
   Result<codesign::Limit> limit = codesign::parse_limit(objective, text.substr(equals + 1));
-  if (limit) return limit;
-  std::string& fix = limit.error().fix;  // as a space's file has it: power = "2 W"
-  if (const size_t quote = fix.find('"'); fix.starts_with(objective) && quote != fix.npos) {
-    std::string value = fix.substr(quote + 1, fix.size() - quote - 2);
-    std::erase(value, ' ');
-    fix = fmt::format("--limit {}={}", objective, value);
-  }
+  if (const std::string example = codesign::example_limit(objective); !limit && !example.empty())
+    limit.error().fix = fmt::format("--limit {}={}", objective, example);
   return limit;
 }
 

@@ -95,13 +95,11 @@ Status TuneRun::prepare() {
   take_class();
   if (target().ready != nullptr && runs_here() && !settings_.dry)
     TW_TRY_STATUS(target().ready(compile_, settings_.subject));
-  if (const auto missing = hw::missing_features(compile_.cpu()); runs_here() && !missing.empty())
+  if (std::string why = hw::why_not_here(compile_.cpu()); runs_here() && !why.empty())
     return fail(
         ErrorKind::Device,
         fmt::format("code for target {} does not run on this machine", settings_.subject.target),
-        missing.front() == compile_.cpu().triple ? "it is for " + missing.front()
-                                                 : "it lacks " + missing.front(),
-        "--measure model judges without running");
+        std::move(why), "--measure model judges without running");
   if (target().own_space == nullptr)
     for (const std::string& space : spaces()) TW_TRY_STATUS(check_space(space));
   std::vector<Subject> subjects = TW_TRY(load_subjects(by_rule));

@@ -130,12 +130,15 @@ void print_summary(const TuneRun& run) {
     if (record_place("").name != run.fleet_url())
       fmt::print("what was found is in the fleet's store: compile --store {}\n", run.fleet_url());
   }
-  if (tally.limit > 0)
+  if (tally.limit > 0 && tally.most.empty()) {
+    fmt::print("left to gain: nothing by the limits of the machine\n");
+  } else if (tally.limit > 0) {
     fmt::print(
         "left to gain: at most {:.2f}x by the limits of the machine; most in {}: {:.1f} of {:.1f} "
         "{}\n",
         tally.best / tally.limit, tally.most, (tally.most_best - tally.most_limit) / 1e3,
         tally.most_best / 1e3, run.unit());
+  }
 }
 
 nlohmann::ordered_json task_json(const tune::TunerTask& task, const tune::TaskState& state,

@@ -25,12 +25,10 @@ Result<int64_t> parameter_bytes(const Param& param) {
 }
 
 Status runs_on(const hw::CpuTarget& target) {
-  const std::vector<std::string> missing = hw::missing_features(target);
-  if (target.triple == hw::host().triple && missing.empty()) return {};
+  std::string why = hw::why_not_here(target);
+  if (why.empty()) return {};
   return fail(ErrorKind::Device, fmt::format("this machine cannot run code for {}", target.name),
-              missing.empty() ? fmt::format("that is for {}, this machine is {}", target.triple,
-                                            hw::host().triple)
-                              : "it lacks " + missing.front());
+              std::move(why));
 }
 
 }  // namespace

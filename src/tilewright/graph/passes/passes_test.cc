@@ -113,6 +113,18 @@ TEST(Simplify, DropsWhatChangesNothing) {
   EXPECT_THAT(ops(out), ElementsAre("Relu"));
 }
 
+TEST(Simplify, ATransposeThatMovesTheAxisOfARunStays) {
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {1, 1});
+  const ValueId y = b.node("Transpose", {b.node("Relu", {x})});
+  b.output(y, "y");
+  Graph graph = finish(b);
+  EXPECT_THAT(ops(transform(graph, "simplify")), ElementsAre("Relu"));
+  for (Value& value : graph.values) value.type.dynamic_axis = 1;  // [1, <=1]
+  graph.values[static_cast<size_t>(graph.outputs[0])].type.dynamic_axis = 0;
+  EXPECT_THAT(ops(transform(graph, "simplify")), ElementsAre("Relu", "Transpose"));
+}
+
 TEST(Simplify, MergesTransposesReshapesAndClips) {
   Builder b("net");
   ValueId x = b.input("x", DType::F32, {2, 3, 4});

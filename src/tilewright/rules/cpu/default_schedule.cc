@@ -228,9 +228,9 @@ class CpuScheduler {
     const BlockFacts* block = find_block(blocks, name);
     if (block == nullptr || block->store == nullptr || block->store->value.as<Select>() != nullptr)
       return;
-    if (turns(*block) && ends_within_line(block->store->buffer)) return;
     const std::vector<Expr>& indices = block->store->indices;
     if (indices.size() <= kRowAxis + 1 || indices[kRowAxis].as<VarRef>() == nullptr) return;
+    if (turns(*block) && ends_within_line(block->store->buffer, kRowAxis)) return;
     const Iter* row = block->iter(indices[kRowAxis].as<VarRef>()->var);
     std::set<std::string> loops;  // that run the rows, or parts of them
     for (const Var& var : free_vars(row->binding)) loops.insert(var.name());

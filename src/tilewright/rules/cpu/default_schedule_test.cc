@@ -440,25 +440,6 @@ TEST(DefaultSchedule, ProductsOfFewTilesAreSharedOut) {
   expect_same_meaning({"tilewright", "GemmPacked", {{23, 350}, {3, 350, 4}}, {{"n", int64_t{10}}}});
 }
 
-TEST(DefaultSchedule, ThreadsShareOutRowsOfEachPartOfTheColumns) {
-  hw::CpuTarget target;
-  target.vector_bytes = 64;
-  target.vector_registers = 32;
-  const Func func = func_of({"", "MatMul", {{1984, 88}, {88, 121}}});
-  const auto scheduled = schedule::replay(func, default_trace(func, target, 2));
-  ASSERT_TRUE(scheduled);
-  const auto lowered = lower::run_pipeline(*scheduled, "cpu");
-  ASSERT_TRUE(lowered) << to_string(lowered.error());
-  int outer = 0;
-  walk(lowered->body, [&](const Stmt& s) {
-    const For* loop = s.as<For>();
-    if (loop == nullptr || loop->kind != ForKind::Parallel) return;
-    ++outer;
-    EXPECT_GE(as_int(loop->extent).value_or(0), 32) << print(*lowered);  // no part for one thread
-  });
-  EXPECT_GE(outer, 1);
-}
-
 TEST(DefaultSchedule, ThreadsThatCopyOutOfBlocksWriteNoLineTogether) {
   const auto text_of = [](int64_t width) {
     hw::CpuTarget target;

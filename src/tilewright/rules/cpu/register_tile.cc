@@ -191,13 +191,14 @@ std::optional<cost::Operand> left_by_copy(const BlockFacts& sum,
                                           const std::vector<BlockFacts>& blocks) {
   const BlockFacts* copy = &sum;
   const size_t rank = sum.store->indices.size();
-  do {
+  for (size_t steps = 0; copy == &sum || !turns(*copy); ++steps) {
+    if (steps == blocks.size()) return std::nullopt;  // blocks that read each other's results
     std::vector<const BlockFacts*> next = readers(blocks, copy->store->buffer);
     std::erase(next, copy);
     if (next.size() != 1 || next[0]->kind != BlockFacts::Kind::Injective) return std::nullopt;
     if (!turns(*next[0]) && next[0]->store->indices.size() != rank) return std::nullopt;
     copy = next[0];
-  } while (!turns(*copy));
+  }
   // Where the copy reads `c` along an axis, `c` is that axis of the sum; where it reads `c / 16`
   // and `c % 16`, it is 16 times the one and the other.
   std::vector<Var> axes;

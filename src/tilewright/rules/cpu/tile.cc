@@ -346,15 +346,17 @@ class TileRule {
     const std::vector<const BlockFacts*> next = readers(blocks, result);
     const bool leaves = next.size() == 1 && turns(*next[0]) && !is_output(draft_.func(), result);
     const std::string copy = leaves ? next[0]->name : "";
-    const bool cuts = leaves && leaves_channels_out(*next[0]);
+    const BlockFacts& reader = *find_block(blocks, name);
+    bool cuts = turns(reader) && leaves_channels_out(reader);
     if (leaves && draft_.attempt(schedule::ReverseComputeAt{copy, anchor})) {
       draft_.done.insert(copy);
       draft_.attempt(schedule::SetScope{result.name(), "local"});
       turn_registers(copy, anchor);
-      // Under a condition, rows would be copied element by element: only the last block has one.
-      if (cuts && !column_outer_.empty()) ragged_.push_back(column_outer_);
+      cuts = leaves_channels_out(*next[0]);
     }
     turn_registers(name, anchor);
+    // Under a condition, rows would be copied element by element: only the last block has one.
+    if (cuts && !column_outer_.empty()) ragged_.push_back(column_outer_);
   }
 
   void turn_registers(const std::string& name, const std::string& anchor) {

@@ -58,9 +58,11 @@ bool leaves_channels_out(const BlockFacts& copy) {
   return block && channels % *block != 0;
 }
 
-bool ends_within_line(const Buffer& buffer) {
-  const int64_t row = as_int(buffer.shape().back()).value_or(1);
-  return storage_bytes(buffer.dtype(), row) % static_cast<int64_t>(cost::kLineBytes) != 0;
+bool ends_within_line(const Buffer& buffer, size_t axis) {
+  int64_t elements = 1;
+  for (size_t i = axis + 1; i < buffer.rank(); ++i)
+    elements *= as_int(buffer.shape()[i]).value_or(1);
+  return storage_bytes(buffer.dtype(), elements) % static_cast<int64_t>(cost::kLineBytes) != 0;
 }
 
 bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target,

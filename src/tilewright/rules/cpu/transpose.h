@@ -22,7 +22,8 @@ bool turns(const BlockFacts& block);
 /// requires: turns(copy)
 bool leaves_channels_out(const BlockFacts& copy);
 
-/// Whether rows of `buffer` end within a cache line, which who writes the next row writes, too.
-bool ends_within_line(const Buffer& buffer);
+/// Whether what lies behind one index of `axis` ends within a cache line, so that who writes the
+/// next index writes that line, too. True where extents are not known.
+bool ends_within_line(const Buffer& buffer, size_t axis);
 
 }  // namespace tilewright::rules
