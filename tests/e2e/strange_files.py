@@ -132,7 +132,7 @@ def refused():
     save("unbound.onnx", [h.make_node("Relu", ["x"], ["y"])], [x], [y])
     save("opset.onnx", [h.make_node("Relu", ["x"], ["y"])], [value("x", [2])], [y], opset=22)
     model = onnx.load("opset.onnx")
-    model.opset_import[0].version = 23
+    model.opset_import[0].version = 27
     onnx.save(model, "opset.onnx")
     nodes = [
         h.make_node("Scan", ["x"], ["a"], name="scan_one"),
