@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import checker  # noqa: E402
 from log import History  # noqa: E402
+from patience import Patience  # noqa: E402
 from tables import Tables  # noqa: E402
 from world import BLOBS, OWNERS, USERS, cost, measuring  # noqa: E402
 
@@ -220,6 +221,27 @@ class CheckerTest(unittest.TestCase):
         for at in (11, 12.5):
             story.call(at, "claim", {"worker": "w0", "device": 1, "most": 1}, None)
         self.assertEqual({str(v.rule) for v in story.violations()}, {"idle"})
+
+    def test_what_nobody_saw_does_not_wait(self):
+        story = truth()
+        story.note(10, "sample", pairs=[[K, "d1"]])
+        story.call(10.5, "tick", {"v": []}, {"ended": 0, "moved_ms": 0})
+        for at in (11, 12.5):
+            story.call(at, "claim", {"worker": "w0", "device": 1, "most": 1}, None)
+        story.note(70, "sample", pairs=[[K, "d1"]])
+        self.assertEqual([str(v.rule) for v in story.violations()], [])
+
+    def test_a_stopped_test_keeps_its_patience(self):
+        now = [0.0]
+        patience = Patience(40, lambda: now[0])
+        for _ in range(4):
+            now[0] += 100  # stopped
+            self.assertFalse(patience.over())
+        for _ in range(3):
+            now[0] += 5
+            self.assertFalse(patience.over())
+        now[0] += 5
+        self.assertTrue(patience.over())
 
     def test_every_check_finds_something(self):
         silent = {one.__name__ for one in checker.CHECKS}

@@ -105,10 +105,12 @@ def nothing_waits(e):
     for call in e.history.of("claim"):
         if call.ok and not call.result:
             empty[names.get(call.arguments["device"])].append(call)
-    ticks, since = [call for call in e.history.of("tick") if call.ok], {}
+    ticks, since, last = [call for call in e.history.of("tick") if call.ok], {}, 0.0
     for note in e.history.noted("sample", "drained"):
         pairs = {tuple(pair) for pair in note["a"].get("pairs", ())}
-        since = {pair: since.get(pair, note["t"]) for pair in pairs}
+        if note["t"] - last > IDLE:  # the test did not look, so perhaps all of it was stopped
+            since = {}
+        since, last = {pair: since.get(pair, note["t"]) for pair in pairs}, note["t"]
         for (job, device), begin in since.items():
             if note["t"] - begin <= IDLE:
                 continue

@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import client  # noqa: E402
+from patience import Patience  # noqa: E402
 from server import PrivateServer  # noqa: E402
 
 SETTINGS = {
@@ -87,7 +88,7 @@ class Cluster(PrivateServer):
 
     def start(self, limit=60):
         """Tries again while something of the last server is left."""
-        end = time.monotonic() + limit
+        patience = Patience(limit)
         while True:
             try:
                 self.process = None
@@ -95,7 +96,7 @@ class Cluster(PrivateServer):
                 self.pids.append(self.process.pid)
                 return
             except RuntimeError:
-                if time.monotonic() > end:
+                if patience.over():
                     raise
                 time.sleep(0.05)
 

@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import time
 
+from patience import Patience
 from server import programs
 
 
@@ -50,13 +51,13 @@ class Standby:
 
     def follow(self, limit):
         """From now on commits wait for the standby."""
-        end = time.monotonic() + limit
+        patience = Patience(limit)
         with contextlib.closing(self.cluster.connect()) as connection, connection.cursor() as cursor:
             cursor.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             cursor.execute("SELECT pg_reload_conf()")
             state = None
             while state != "sync":
-                if time.monotonic() > end:
+                if patience.over():
                     raise RuntimeError(f"the standby does not follow: {state}")
                 time.sleep(0.02)
                 cursor.execute("SELECT sync_state FROM pg_stat_replication")

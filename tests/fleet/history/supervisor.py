@@ -21,6 +21,7 @@ from client import Client, Late, Refused, Unknown
 from cluster import dies_with_parent
 from faults import Nemesis, Pauser, started
 from log import Log
+from patience import Patience
 from proxy import Proxy
 from standby import Standby
 from submitters import Canceller, Submitter
@@ -164,10 +165,10 @@ class Supervisor:
 
     def faults(self, kills, pace, seed, limit, promotions=0):
         """Injects faults until so many kills have happened, at most for LIMIT seconds. Number of kills."""
-        nemesis, done, end = Nemesis(seed, pace), 0, time.monotonic() + limit
+        nemesis, done, patience = Nemesis(seed, pace), 0, Patience(limit)
         promotes = [kills * (i + 1) // (promotions + 1) for i in range(promotions)]
         self.after(2.0, self.clear_suspects)
-        while done < kills and time.monotonic() < end:
+        while done < kills and not patience.over():
             if not self.cluster.running():  # ended by itself, as on a full disk
                 self.cluster.empty()
                 self.cluster.start()
@@ -176,7 +177,7 @@ class Supervisor:
                 self.promote(nemesis)
                 done += 1
             wait, fault = nemesis.next()
-            self.rest(min(end, time.monotonic() + wait))
+            self.rest(time.monotonic() + wait)
             if getattr(self, f"do_{fault}")(nemesis):
                 done += 1 if fault in ("agent", "submitter", "backend", "server_process", "postmaster") else 0
                 self.counts[fault] = self.counts.get(fault, 0) + 1
@@ -310,8 +311,8 @@ class Supervisor:
         for name in ("canceller", "pauser"):
             self.end_child(name, signal.SIGTERM)
         os.kill(self.children["proxy"].pid, signal.SIGUSR1)
-        end = time.monotonic() + 15
-        while not self.cluster.answers() and time.monotonic() < end:
+        patience = Patience(15)
+        while not self.cluster.answers() and not patience.over():
             time.sleep(0.02)
         for slot in range(len(DEVICES) + 1):
             self.start_agent(slot)
@@ -324,15 +325,15 @@ class Supervisor:
 
     def drain(self, limit=STUCK):
         """Waits until all submitters have seen their runs end. True if they have; samples what is idle."""
-        begin = time.monotonic()
-        while self.submitters() and time.monotonic() < begin + limit:
+        patience = Patience(limit)
+        while self.submitters() and not patience.over():
             self.rest(time.monotonic() + 0.1)
             try:
                 self.log.note("sample", pairs=self.owner.select(IDLE_SQL))
             except (psycopg2.Error, Late):
                 pass
         over = not self.submitters()
-        self.log.note("drained", over=over, seconds=time.monotonic() - begin)
+        self.log.note("drained", over=over, seconds=patience.spent)
         self.later.clear()
         for name in self.agents() + self.submitters() + ["proxy"]:
             self.end_child(name)
@@ -343,8 +344,8 @@ class Supervisor:
 
     def settle(self, limit):
         """Ticks until no lease is left: agents that ended held some."""
-        end = time.monotonic() + limit
-        while time.monotonic() < end:
+        patience = Patience(limit)
+        while not patience.over():
             self.owner.call("tick")
             if not self.owner.select("SELECT FROM fleet.devices WHERE state = 'leased'"):
                 return
