@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kSliceMs = 20;         ///< between looks at `stop`
-constexpr double kLeaveSeconds = 1;  ///< from the end of a child's socket to its own
+constexpr int kSliceMs = 20;          ///< between looks at `stop`
+constexpr double kLeaveSeconds = 10;  ///< from the end of a child's socket to its own
 
 /// Why talking to a child ended before its answer.
 enum class Silence { Stopped, TimedOut, Gone, Nonsense };

@@ -9,8 +9,9 @@
 namespace tilewright::fleet {
 namespace {
 
-/// How long a process may take from closing its files to its end, before it is killed.
-constexpr double kLeaveSeconds = .5;
+/// How long a process may take from closing its files to its end, before it is killed: then nobody
+/// knows how it would have ended. It needs milliseconds, but may get no processor for seconds.
+constexpr double kLeaveSeconds = 10;
 /// Of a worker: it waits for jobs, and each of these has a limit of its own.
 constexpr double kForEver = 1e9;
 
