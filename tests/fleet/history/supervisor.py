@@ -232,10 +232,8 @@ class Supervisor:
     def promote(self, nemesis):
         """A standby takes over. Nothing else is killed while it follows: what a server that comes up again shows
         may not have reached the standby."""
-        self.cluster.empty()
-        if not self.cluster.running():
-            self.cluster.start()
         self.rest(time.monotonic() + 0.5)
+        self.revive(60)
         standby = Standby(self.cluster)
         self.log.note("following")
         self.rest(time.monotonic() + nemesis.random.uniform(0.5, 1.5))
@@ -245,6 +243,15 @@ class Supervisor:
         self.log.note("server_started")
         kind = "promote" if cut_off is None else "promote_cut_off"
         self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    def revive(self, seconds):
+        """Waits until the server answers: one of whose processes was killed recovers first."""
+        self.cluster.empty()
+        patience = Patience(seconds)
+        while not self.cluster.answers() and not patience.over():
+            if not self.cluster.running():  # ended by itself, as on a full disk
+                self.cluster.start()
+            time.sleep(0.02)
 
     def do_step(self, nemesis):
         if not self.cluster.fakes or time.monotonic() < self.stepped + 2 * LEASE:
@@ -305,15 +312,10 @@ class Supervisor:
             _, _, action = heapq.heappop(self.later)
             if action != self.clear_suspects:
                 action()
-        self.cluster.empty()
-        if not self.cluster.running():  # ended by itself, as on a full disk
-            self.cluster.start()
         for name in ("canceller", "pauser"):
             self.end_child(name, signal.SIGTERM)
         os.kill(self.children["proxy"].pid, signal.SIGUSR1)
-        patience = Patience(15)
-        while not self.cluster.answers() and not patience.over():
-            time.sleep(0.02)
+        self.revive(15)
         for slot in range(len(DEVICES) + 1):
             self.start_agent(slot)
         for name in SUBMITTERS:
