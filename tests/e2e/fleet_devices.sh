@@ -70,6 +70,19 @@ without_fleet() { "$program" -q run net.twm --input "$given" -o here.npy; }
 for network in ${networks:-lenet5:28 resnet18:32 mobilenet_v2:32 squeezenet1.1:32}; do
   agrees vta:tsim "${network%:*}" "${network#*:}" cpu --target vta --quantize random --fallback cpu
 done
+"$program" -q zoo lenet5 -o net.onnx || exit 1
+tuned_on_gpu() { "$program" --json -q tune net.onnx --worker opencl --trials 16 --for 300s -o net.twm >gpu.json; }
+holds "candidates are measured by a GPU of the fleet" tuned_on_gpu
+holds "most of them" "$python" -c "
+import json
+t = json.load(open('gpu.json'))
+assert t['trials'] == 16 and sum(k.get('outcomes', {}).get('ok', 0) for k in t['tasks']) >= 10, t['tasks']
+assert t['worker']['class'].startswith('opencl:')"
+holds "the same command goes on" tuned_on_gpu
+holds "from what is in the store" "$python" -c "
+import json
+assert sum(k['resumed'] for k in json.load(open('gpu.json'))['tasks']) > 0"
+exits 0 "the package runs there" "on " -- run net.twm --worker opencl
 without_fleet() { "$program" -q run net.twm --device opencl:0 --input "$given" -o here.npy; }
 for network in ${networks:-lenet5:28 resnet18:32 mobilenet_v2:32 squeezenet1.1:32}; do
   agrees opencl "${network%:*}" "${network#*:}" ort --target opencl

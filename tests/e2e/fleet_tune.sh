@@ -23,13 +23,10 @@ sql "UPDATE fleet.workers SET compiler = '$own'" >"$log"
 exits 2 "models do not measure there" "leave one of them out" -- \
   tune net.onnx --worker cpu --measure model --trials 8
 exits 2 "--wait without devices" "add --worker" -- tune net.onnx --wait 5s --trials 8
-exits 3 "simulators need no fleet" "same cycles on every machine" -- \
+exits 4 "simulators need no fleet" "same cycles on every machine" -- \
   tune net.onnx --worker vta:tsim --trials 8
 exits 3 "of whatever target" "same cycles on every machine" -- \
   tune net.onnx --target vta --quantize random --fallback cpu --worker cpu --trials 8
-exits 2 "one class only" "cannot be compared" -- \
-  tune net.onnx --worker cpu --worker vta:tsim --trials 8
-
 "$program" --json -q tune net.onnx --worker cpu --threads 1 --trials 40 --for 120s -o tuned.twm >one.json 2>"$log"
 holds "all trials are spent" tuned one.json "t['trials'] == 40 and t['stop'] == 'trials'"
 # Two devices of one processor take turns, so one may have done it all.
@@ -42,12 +39,43 @@ exits 0 "and runs there" "on " -- run tuned.twm --worker cpu
 holds "the same command goes on from what is in the store" \
   tuned two.json "sum(k['resumed'] for k in t['tasks']) >= 40 and t['trials'] == 16"
 
+# Convolutions in other forms: their kernels are measured, too, and compiling follows what was decided.
+"$python" - <<'PY'
+import numpy as np, onnx
+from onnx import TensorProto as T, helper as h, numpy_helper as n
+w = np.random.default_rng(1).integers(-2, 3, (16, 16, 3, 3)).astype(np.float32)
+graph = h.make_graph([h.make_node("Conv", ["x", "w"], ["s"], name="conv", pads=[1, 1, 1, 1]),
+                      h.make_node("Relu", ["s"], ["y"], name="relu")], "g",
+                     [h.make_tensor_value_info("x", T.FLOAT, [1, 16, 8, 8])],
+                     [h.make_tensor_value_info("y", T.FLOAT, [1, 16, 8, 8])], [n.from_array(w, "w")])
+onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), "conv.onnx")
+PY
+"$program" --json -q tune conv.onnx --worker cpu --threads 1 --trials 128 --for 120s -o conv.twm >forms.json 2>"$log"
+# How many other forms are not hopeless depends on the processor.
+holds "convolutions are measured in both forms" tuned forms.json \
+  "len(t['forms']) >= 1 and all(f['rule_ns'] > 0 and f['other_ns'] > 0 for f in t['forms'])"
+decided=$("$python" -c "
+import json
+forms = json.load(open('forms.json'))['forms']
+print(next((f['other'] for f in forms if f['won']), forms[0]['rule']))")
+exits 0 "which is decided once for all" "the algorithm of 1 convolution too" -- \
+  compile conv.onnx --threads 1 --store "$url" -o again.twm --explain
+holds "as it was measured" [ "$(grep -c WinogradConv "$log")" -$([ "$decided" = direct ] && echo eq || echo gt) 0 ]
+exits 0 "and the package computes the same" ok -- verify conv.twm
+
 # A class of another machine than this: its target comes with its offer, and nothing of it runs here.
 worker --device model:id=1,seconds=0.02 --device model:id=2,seconds=0.02
 holds "two devices that compute nothing" within 60 has free 5
 "$program" --json fleet status >status.json
 holds "whose numbers become no records, and whose leases lock no processor" \
   tuned status.json "[d['emulated'] for d in t['status']['devices'] if d['class'] == 'model'] == [True, True]"
+
+exits 2 "one class only" "cannot be compared" -- \
+  tune net.onnx --worker cpu --worker model --trials 8
+exits 4 "and run no packages" "it answers by a model, and runs nothing" -- run net.onnx --worker model --wait 5s
+for verb in verify bench; do
+  exits 4 "whatever the verb" "runs nothing" -- "$verb" net.onnx --worker model --wait 5s
+done
 
 # The server is killed three times while the search ends: as a race is asked for, then the whole
 # model, then as what the search came to is stored. A trigger holds each until that was done.

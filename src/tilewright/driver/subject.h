@@ -58,6 +58,7 @@ struct DeviceOptions {
   std::string dump_program;   ///< folder for accelerator program dumps
   bool record_times = false;  ///< keep what accelerators did, cycle by cycle
   bool elsewhere = false;     ///< on another machine: code of packages is not loaded here
+  std::string gpu;            ///< elsewhere: the GPU as its class calls it; empty: none
 };
 /// What a run is given.
 struct InputOptions {

@@ -118,10 +118,11 @@ measure::StartWorker ChildRunner::measuring(const fleet::Offer& offer) const {
   child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
   // Candidates are compiled there, and run by a runner's command.
   child.starts_processes = offer.device.starts_with("runner:");
-  if (child.starts_processes)
-    add_named_files(split_words(offer.device), child.read_only);
-  else if (offer.device != "cpu")
+  if (child.starts_processes) add_named_files(split_words(offer.device), child.read_only);
+  if (const auto gpu = hw::find_gpu_target(compile::backend_name(offer.device))) {
     child.devices = gpu_nodes(child.read_only);
+    child.starts_processes = gpu->language == hw::GpuLanguage::OpenCl;  // PoCL starts a linker
+  }
   child.memory_bytes = kMemory;
   child.file_bytes = kFile;
   child.processes = kProcesses;

@@ -13,6 +13,7 @@
 
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/devices.h"
+#include "tilewright/hw/gpu_target.h"
 #include "tilewright/hw/target_file.h"
 
 namespace tilewright::driver {
@@ -101,7 +102,17 @@ std::optional<Code> code_of_target(const SubjectOptions& options) {
   return code;
 }
 
-bool is_model(const fleet::Device& device) { return device.device.starts_with("model"); }
+/// Kernels are measured where time is time.
+std::string cannot_measure(const fleet::Device& device, const std::vector<Code>& all) {
+  if (is_model(device)) return "";
+  const std::string kind = kind_of(device);
+  const auto gpu = hw::find_gpu_target(kind);
+  if (kind == "cpu" || (gpu && gpu->language == hw::GpuLanguage::OpenCl))
+    return unsuited(device, all);
+  if (compile::keeps_time(device.device))
+    return "it is a simulator, which counts the same cycles on every machine";
+  return "its kind is tuned by the machine that has it, without --worker";
+}
 
 using Cannot = std::function<std::string(const fleet::Device&)>;
 
@@ -119,6 +130,8 @@ Cannot remembered(Cannot cannot) {
 bool is_processor(const fleet::Device& device) { return device.device == "cpu"; }
 
 }  // namespace
+
+bool is_model(const fleet::Device& device) { return device.device.starts_with("model"); }
 
 fleet::Need package_need(const SubjectOptions& options) {
   std::vector<Code> all;
@@ -141,6 +154,19 @@ fleet::Need package_need(const SubjectOptions& options) {
     return code.kinds == std::set<std::string>{"cpu"};
   };
   if (std::all_of(all.begin(), all.end(), on_processor)) need.rather = is_processor;
+  return need;
+}
+
+fleet::Need measuring_need(const SubjectOptions& options) {
+  std::vector<Code> all;
+  if (auto code = code_of_target(options)) all.push_back(*std::move(code));
+  fleet::Need need{
+      "measure candidates",
+      remembered([all](const fleet::Device& device) { return cannot_measure(device, all); }),
+      {}};
+  need.rather = [by_target = !all.empty()](const fleet::Device& device) {
+    return by_target ? !is_model(device) : is_processor(device);
+  };
   return need;
 }
 

@@ -13,5 +13,9 @@ namespace tilewright::driver {
 /// To run packages: those that the options name, or what is compiled for their target. Files that
 /// cannot be opened ask nothing: who reads them reports it.
 fleet::Need package_need(const SubjectOptions& options);
+/// Whether a device answers by a model: it measures candidates, and runs no packages.
+bool is_model(const fleet::Device& device);
+/// To measure candidates of a search.
+fleet::Need measuring_need(const SubjectOptions& options);
 
 }  // namespace tilewright::driver

@@ -98,5 +98,16 @@ TEST(DeviceNeed, APackageRunsWhereItsCodeDoes) {
   EXPECT_NE(any(package_need(options), {simulator}).find("is for cpu"), std::string::npos);
 }
 
+TEST(DeviceNeed, CandidatesAreMeasuredWhereTimeIsTime) {
+  EXPECT_EQ(any(measuring_need(for_target("cpu"))).substr(0, 4), "cpu:");
+  EXPECT_EQ(any(measuring_need(for_target("opencl"))), "opencl:pthread");
+  const fleet::Device model = device("model", "model", "model");
+  const fleet::Device simulator = device("vta:tsim", "vta:tsim", "vta");
+  const fleet::Device gpu = device("cuda:0", "cuda:H200", "cuda");
+  EXPECT_EQ(any(measuring_need(for_target("cpu")), {simulator, simulator, model}), "model");
+  EXPECT_NE(any(measuring_need(for_target("cpu")), {simulator, gpu}).find("counts the same cycles"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tilewright::driver

@@ -8,6 +8,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/fleet/offers.h"
 #include "tilewright/driver/fleet/store_url.h"
+#include "tilewright/hw/gpu_target.h"
 #include "tilewright/postgres/connection.h"
 
 namespace tilewright::driver {
@@ -65,6 +66,9 @@ Result<SubjectOptions> for_device(const SubjectOptions& options, const RemoteDev
   SubjectOptions there = options;
   there.elsewhere = true;
   const fleet::Device& first = device.selected.devices.at(0);
+  // The class of a GPU: `opencl:pthread-skylake, OpenCL 3.0, 2 units, 16 GiB`.
+  if (hw::find_gpu_target(compile::backend_name(first.device)))
+    there.gpu = first.device_class.substr(first.device_class.find(':') + 1);
   if (options.target != "cpu") return there;  // the user's choice
   if (is_this_processor(first)) return there;
   if (first.target_file.empty()) {

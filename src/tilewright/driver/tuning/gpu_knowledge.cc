@@ -8,6 +8,7 @@
 #include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tuned.h"
+#include "tilewright/measure/task.h"
 #include "tilewright/records/open/open.h"
 
 namespace tilewright::driver {
@@ -57,6 +58,12 @@ Status use_gpu_knowledge(compile::CompileOptions& compile, const SubjectOptions&
   const bool records = !options.no_records && any_records(options);
   if (!rates && !records) return {};  // looking for devices takes time
   const hw::GpuTarget gpu = *compile.target.gpu();
+  if (options.elsewhere) {  // what was measured on this machine's says nothing
+    if (records && !options.gpu.empty())
+      compile.tuned =
+          TW_TRY(stored_records(options.records, {measure::gpu_key(gpu, options.gpu)})).schedules;
+    return {};
+  }
   const auto device = gpu_for(gpu, options.device);
   if (!device) return {};  // compiling needs none
   if (rates) compile.target = hw::as_target(fitted(gpu, (*device)->info()));

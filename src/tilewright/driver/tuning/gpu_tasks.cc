@@ -107,9 +107,13 @@ Result<measure::Task> task_on(const SubjectOptions& subject_options,
   const hw::GpuTarget& gpu = *options.target.gpu();
   task.target = options.target;
   task.host = options.host;
-  const auto device = gpu_for(gpu, subject_options.device);
-  if (!device) return task;  // nothing runs
-  task.device = {(*device)->info().id, (*device)->info().name};
+  if (subject_options.elsewhere) {
+    task.device = {std::string(hw::name(gpu.language)), subject_options.gpu};
+  } else {
+    const auto device = gpu_for(gpu, subject_options.device);
+    if (!device) return task;  // nothing runs
+    task.device = {(*device)->info().id, (*device)->info().name};
+  }
   // OpenCL may run on this machine's processor.
   if (gpu.language == hw::GpuLanguage::OpenCl) task.threads = threads_of(subject_options);
   return task;

@@ -1,8 +1,9 @@
 // From models to tasks. Each model is compiled by rule and runs for a moment, which tells how long
 // its steps take; kernels that are the same program become one task, with the number of steps that
 // use it. Convolutions are then compiled in the other forms that the model of the machine finds
-// near; where one takes more than twice as long it is left out, else its kernels are tasks, too,
-// marked spare. A kernel that two models run in three steps each is one task with six uses.
+// near; where one is seen to take more than twice as long it is left out, else its kernels are
+// tasks, too, marked spare. A kernel that two models run in three steps each is one task with six
+// uses.
 #include "tilewright/driver/tuning/tasks.h"
 
 #include <fmt/format.h>
@@ -101,11 +102,12 @@ struct Look {
   double seconds = 0;
 };
 
-/// Runs `forms` in turn with `model` and leaves out convolutions that are far slower there; times
-/// of its steps.
+/// Runs `forms` in turn with `model`, if that runs, and leaves out convolutions that are far slower
+/// there; times of its steps.
 Result<std::map<std::string, double>> look_at(OtherForms& forms, const TunedModel& model,
                                               const runtime::SessionOptions& session,
                                               const Look& look) {
+  if (!model.session) return std::map<std::string, double>();
   const auto other = TW_TRY(compile::open_session(forms.compiled, session));
   const Duel seen = TW_TRY(duel(*model.session, *other, look.seed, look.seconds));
   std::erase_if(forms.convs, [&](const ConvForms& conv) {
@@ -217,7 +219,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
       times = step_times(*model.session);
     }
     add_tasks(plan, model.compiled, times, options, false, [](const std::string&) { return true; });
-    if (model.session && limits.forms)
+    if (model.session || limits.forms)
       TW_TRY_STATUS(add_forms(plan, model, asked, options, session,
                               {subject_options.seed, limits.look}, end));
     plan.models.push_back(std::move(model));

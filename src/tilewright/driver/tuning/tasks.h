@@ -46,7 +46,7 @@ struct PlanLimits {
   double look = 0;  ///< how long each model runs; 0: nothing may run. units: s
   /// For all; the first subject is planned in any case, other forms of convolutions if they fit.
   double seconds = search::kInvalid;
-  bool forms = true;  ///< other forms of convolutions are looked at, where models run
+  bool forms = false;  ///< other forms of convolutions are looked at even where no model runs
 };
 
 /// Compiles `subjects` by rule and takes times of their kernels, and of other forms of their

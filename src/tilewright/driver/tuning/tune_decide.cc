@@ -1,9 +1,14 @@
 // What becomes of what the search has found: every kernel's best schedules run against each other
 // (final_race.h), then whole models do. First convolutions in other forms: those at least 3 %
-// faster in the model are taken together if the model gains 1 %. Then the tuned model against the
-// untuned one; kernels that are no faster inside it go back to the rules' schedules, and all of
-// them do if the model loses. Verdicts go to the store, the winner into the package.
+// faster in the model, or by their kernels where devices of a fleet measure, are taken together if
+// the model gains 1 %. Then the tuned model against the untuned one; kernels that are no faster
+// inside it go back to the rules' schedules, and all of them do if the model loses. Verdicts go to
+// the store, the winner into the package.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
@@ -53,40 +58,106 @@ Verdict* TuneRun::verdict_of(const compile::KernelReport& kernel) {
   return nullptr;
 }
 
+/// Compiling and racing a model, for its forms: each of them, what is best of all, and the usual
+/// one. Devices of a fleet run no forms, but kernels, whose times are added up.
+double TuneRun::form_turns(const TunedModel& model) const {
+  if (model.others.empty()) return 0;
+  return 2 + (remote_ ? 0 : static_cast<double>(model.others.size()));
+}
+
 /// Which convolutions take another algorithm than by rule, all kernels being tuned: those that are
 /// faster inside the model, if the model with them is faster as a whole.
 Status TuneRun::choose_forms(TunedModel& model) {
-  if (model.others.empty() || !model.session || interrupted()) return {};
+  if (model.others.empty() || !(model.session || remote_) || interrupted()) return {};
   const double turn = model.compile_seconds + race_seconds();
-  if (!time_for(static_cast<double>(3 + model.others.size()) * turn)) return {};
-  const auto usual = TW_TRY(open_tuned(model, {}));
-  std::map<std::string, std::pair<double, records::Record>> best;  // share of the usual time
+  if (!time_for((1 + form_turns(model)) * turn)) return {};
+  std::unique_ptr<runtime::Session> usual;
+  if (!remote_) usual = TW_TRY(open_tuned(model, {}));
+  const OpenForms best = remote_ ? add_up_forms(model) : TW_TRY(run_forms(model, *usual));
+  std::vector<records::Record> taken;
+  for (const auto& [conv, form] : best)
+    if (form.first < kFormWins) taken.push_back(form.second);
+  if (!taken.empty() && TW_TRY(mixed_share(model, taken, usual.get())) < kModelWins)
+    model.forms = taken;
+  model.tuned.reset();
+  return {};
+}
+
+namespace {
+
+void keep_better(std::map<std::string, std::pair<double, records::Record>>& best,
+                 const ConvForms& conv, records::Record form) {
+  form.cost = form.least = conv.after;
+  const std::pair found(conv.after / conv.before, form);
+  auto& known = best.emplace(form.workload, found).first->second;
+  if (found.first < known.first) known = found;
+}
+
+}  // namespace
+
+/// By steps of the whole model in each form, in turn with the usual one.
+Result<TuneRun::OpenForms> TuneRun::run_forms(TunedModel& model, runtime::Session& usual) {
+  OpenForms best;
   for (OtherForms& forms : model.others) {
     std::vector<records::Record> all;
     for (const ConvForms& conv : forms.convs)
       all.push_back(form_record(conv.conv, conv.other, compile_, 0));
     const auto other = TW_TRY(open_tuned(model, all));
-    const Duel times = TW_TRY(race(*usual, *other));
+    const Duel times = TW_TRY(race(usual, *other));
     for (size_t i = 0; i < all.size(); ++i) {
       ConvForms& conv = forms.convs[i];
       conv.before = time_of(conv, times.steps_before);
       conv.after = time_of(conv, times.steps_after);
-      all[i].cost = all[i].least = conv.after;
-      const std::pair found(conv.after / conv.before, all[i]);
-      auto& known = best.emplace(all[i].workload, found).first->second;
-      if (found.first < known.first) known = found;
+      keep_better(best, conv, all[i]);
     }
   }
-  std::vector<records::Record> taken;
-  for (const auto& [conv, form] : best)
-    if (form.first < kFormWins) taken.push_back(form.second);
-  if (!taken.empty()) {
+  return best;
+}
+
+/// By what the kernels of each form were measured to take, where all of them were.
+TuneRun::OpenForms TuneRun::add_up_forms(TunedModel& model) {
+  OpenForms best;
+  for (OtherForms& forms : model.others)
+    for (ConvForms& conv : forms.convs) {
+      const double before = measured_time(conv, model.compiled);
+      const double after = measured_time(conv, forms.compiled);
+      if (before == 0 || after == 0) continue;
+      conv.before = before, conv.after = after;
+      keep_better(best, conv, form_record(conv.conv, conv.other, compile_, 0));
+    }
+  return best;
+}
+
+/// Of a convolution, the sum of its kernels' times; 0 if one of them was not measured.
+double TuneRun::measured_time(const ConvForms& conv, const compile::CompiledModel& model) {
+  std::map<std::string, double> steps;
+  for (const compile::KernelReport* kernel : compile::all_kernels(model)) {
+    const Verdict* verdict = verdict_of(*kernel);
+    for (const std::string& step : kernel->steps) {
+      if (verdict == nullptr && time_of(conv, {{step, 1}}) > 0) return 0;
+      if (verdict != nullptr) steps[step] = verdict->record.cost;
+    }
+  }
+  return time_of(conv, steps);
+}
+
+/// The time of the model with these forms as a share of its usual one. `usual`: null for devices of
+/// a fleet; where these cannot say, it is 1.
+Result<double> TuneRun::mixed_share(TunedModel& model, const std::vector<records::Record>& taken,
+                                    runtime::Session* usual) {
+  if (usual != nullptr) {
     const auto mixed = TW_TRY(open_tuned(model, taken));
     const Duel whole = TW_TRY(race(*usual, *mixed));
-    if (whole.after < kModelWins * whole.before) model.forms = taken;
+    return whole.after / whole.before;
   }
-  model.tuned.reset();
-  return {};
+  const compile::CompiledModel before = TW_TRY(compile_subject(model.subject, with_verdicts({})));
+  const compile::CompiledModel after = TW_TRY(compile_subject(model.subject, with_verdicts(taken)));
+  const Result<Duel> whole = duel_there(model.subject, before, after);
+  if (whole) return whole->after / whole->before;
+  if (whole.error().kind == ErrorKind::Interrupted) return tl::unexpected<Error>(whole.error());
+  say(fmt::format("warning: other forms of convolutions could not be compared: {}",
+                  whole.error().what));
+  return 1;
 }
 
 compile::CompileOptions TuneRun::with_verdicts(const std::vector<records::Record>& forms) const {
@@ -113,8 +184,8 @@ Result<Duel> TuneRun::race(runtime::Session& before, runtime::Session& after) co
 /// The model as compiled by rule against its form with the present verdicts.
 Result<Duel> TuneRun::race_tuned(TunedModel& model) {
   if (remote_) {
-    model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
-    return duel_there(model);
+    model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts(model.forms)));
+    return duel_there(model.subject, model.compiled, *model.tuned);
   }
   if (target().duel != nullptr) {
     model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));

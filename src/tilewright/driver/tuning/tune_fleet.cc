@@ -10,8 +10,8 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/statistics.h"
-#include "tilewright/compile/devices.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/device_need.h"
 #include "tilewright/driver/report/roof.h"
 #include "tilewright/driver/tuning/tune_run.h"
 #include "tilewright/driver/tuning/tuned.h"
@@ -25,19 +25,6 @@ constexpr double kPlausible = 0.5;
 /// Per candidate behind a runner, which may be an emulator: under qemu-aarch64 on two busy cores,
 /// 15 of 16 candidates for lenet5's first convolution were not over after the 5 s of processors.
 constexpr double kRunnerSeconds = 30;
-
-/// Kernels are measured where time is time.
-Status check_measures(const fleet::Device& device) {
-  for (const char* kind : {"cpu", "model", "runner"})
-    if (device.device.starts_with(kind)) return {};
-  const std::string what = fmt::format("tuning does not measure on {}", device.name);
-  if (compile::keeps_time(device.device))
-    return fail(ErrorKind::Unsupported, what,
-                "it is a simulator, which counts the same cycles on every machine",
-                "leave out --worker");
-  return fail(ErrorKind::Unsupported, what, "GPUs are tuned by the machine that has them",
-              "tilewright tune on that machine, without --worker");
-}
 
 /// The speeds of a class as one of its workers measured them, if `target` can have them.
 std::optional<hw::CpuRates> rates_of_class(fleet::Client& client, const std::string& name,
@@ -80,7 +67,8 @@ Status TuneRun::find_devices() {
                 fmt::format("--measure {}", settings_.measure), "leave one of them out");
   bool by_class = true;
   for (const std::string& spec : choice.workers) {
-    RemoteDevice found = TW_TRY(find_remote(choice, spec, settings_.subject.records, {}));
+    RemoteDevice found = TW_TRY(
+        find_remote(choice, spec, settings_.subject.records, measuring_need(settings_.subject)));
     const fleet::DeviceSpec parsed = TW_TRY(fleet::parse_spec(spec));
     if (choice.workers.size() == 1) tags_ = parsed.tags;
     by_class = by_class && parsed.name.empty() && (parsed.tags.empty() || !tags_.empty());
@@ -97,7 +85,6 @@ Status TuneRun::find_devices() {
   }
   if (!by_class)
     for (const fleet::Device& device : remote_->selected.devices) names_.push_back(device.name);
-  TW_TRY_STATUS(check_measures(remote_->selected.devices.at(0)));
   folder_.emplace(TW_TRY(TemporaryFolder::create()));
   settings_.subject = TW_TRY(for_device(settings_.subject, *remote_, *folder_));
   return {};
@@ -130,6 +117,7 @@ Status TuneRun::open_fleet() {
   measuring.compiler = compiler_key();
   measuring.searcher = settings_.method;
   measuring.seed = settings_.subject.seed;
+  if (target().measuring != nullptr) measuring.limit_s = target().measuring(compile_).limit_seconds;
   if (remote_->selected.devices.at(0).device.starts_with("runner:"))
     measuring.limit_s = kRunnerSeconds;
   measuring.wait_s = remote_->wait_s;
@@ -137,7 +125,7 @@ Status TuneRun::open_fleet() {
   measuring.names = names_;
   measuring.stop = [] { return driver::interrupted(); };
   measuring.say = [](const std::string& line) { say(line); };
-  if (compile_.cpu().rates.measured)
+  if (compile_.target.cpu() != nullptr && compile_.cpu().rates.measured)
     measuring.least = [](const measure::Task& task) {
       const std::optional<Roof> roof = roof_of(task);
       if (!roof) return 0.;
@@ -157,26 +145,26 @@ Status TuneRun::open_fleet() {
 }
 
 /// One form of a model as a package for the devices.
-Result<RemotePackage> TuneRun::packed(const TunedModel& model,
-                                      const compile::CompiledModel& compiled,
+Result<RemotePackage> TuneRun::packed(const Subject& of, const compile::CompiledModel& compiled,
                                       const std::string& file) const {
   Subject subject;
-  subject.name = model.subject.name;
+  subject.name = of.name;
   subject.path = folder_->file(file);
   TW_TRY_STATUS(compile::save_package(subject.path, compiled));
   runtime::OpenOptions open;
   open.load_code = false;
   subject.package = TW_TRY(runtime::Package::open(subject.path, open));
   RemotePackage package = TW_TRY(remote_package(subject, settings_.subject, *remote_, *folder_));
-  package.inputs = input_types(package.package->program(), model.subject);
+  package.inputs = input_types(package.package->program(), of);
   return package;
 }
 
-/// The untuned and the tuned form of a model, in turn on one device, several short turns each: so a
-/// slow moment hits both.
-Result<Duel> TuneRun::duel_there(const TunedModel& model) const {
-  const RemotePackage packages[] = {TW_TRY(packed(model, model.compiled, "untuned.twm")),
-                                    TW_TRY(packed(model, *model.tuned, "tuned.twm"))};
+/// Two forms of a model, in turn on one device, several short turns each: so a slow moment hits
+/// both.
+Result<Duel> TuneRun::duel_there(const Subject& subject, const compile::CompiledModel& before,
+                                 const compile::CompiledModel& after) const {
+  const RemotePackage packages[] = {TW_TRY(packed(subject, before, "before.twm")),
+                                    TW_TRY(packed(subject, after, "after.twm"))};
   const std::map<std::string, Array> inputs =
       TW_TRY(make_inputs(packages[0].inputs, {}, settings_.subject.seed));
   const std::vector<fleet::Device>& devices = fleet_->on().devices;

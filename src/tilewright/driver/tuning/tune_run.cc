@@ -17,6 +17,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/device_need.h"
 #include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/records/lines.h"
@@ -61,9 +62,8 @@ Result<std::shared_ptr<records::Store>> open_replayed(const std::string& path) {
 double TuneRun::rest() const {
   double end = 0;
   for (const TunedModel& model : plan_.models) {
-    // Each other form of convolutions, the best of all forms, and twice the tuned kernels.
-    const size_t turns = 2 + (model.others.empty() ? 0 : 2 + model.others.size());
-    end += static_cast<double>(turns) * (model.compile_seconds + race_seconds());
+    // What other forms of convolutions need, and twice the tuned kernels.
+    end += (2 + form_turns(model)) * (model.compile_seconds + race_seconds());
   }
   return settings_.seconds - elapsed() - std::min(end, kEndShare * settings_.seconds);
 }
@@ -117,7 +117,8 @@ Status TuneRun::plan(std::vector<Subject> subjects, const SubjectOptions& by_rul
   PlanLimits limits;
   limits.look =
       looks_here() && !settings_.dry ? look_seconds(settings_.seconds, subjects.size()) : 0;
-  limits.forms = !remote_;
+  // A form is taken if the whole model is faster with it, so packages must run.
+  limits.forms = remote_ && !is_model(remote_->selected.devices.at(0));
   const double before = elapsed();
   limits.seconds = kPlanShare * settings_.seconds - before;
   plan_ = TW_TRY(target().plan(std::move(subjects), by_rule, compile_, limits));

@@ -100,9 +100,10 @@ class TuneRun {
   Status find_devices();
   void take_class();
   Status open_fleet();
-  Result<RemotePackage> packed(const TunedModel& model, const compile::CompiledModel& compiled,
+  Result<RemotePackage> packed(const Subject& subject, const compile::CompiledModel& compiled,
                                const std::string& file) const;
-  Result<Duel> duel_there(const TunedModel& model) const;
+  Result<Duel> duel_there(const Subject& subject, const compile::CompiledModel& before,
+                          const compile::CompiledModel& after) const;
   Status plan(std::vector<Subject> subjects, const SubjectOptions& by_rule);
   Status compare_launches(TunedModel& model);
   Result<tune::TunerTask> tuner_task(const KernelTask& task);
@@ -117,7 +118,15 @@ class TuneRun {
   double race_seconds() const;
   Status keep_workloads();
   Verdict* verdict_of(const compile::KernelReport& kernel);
+  /// Forms of convolutions that are open, with their share of the usual time.
+  using OpenForms = std::map<std::string, std::pair<double, records::Record>>;
+  double form_turns(const TunedModel& model) const;
   Status choose_forms(TunedModel& model);
+  Result<OpenForms> run_forms(TunedModel& model, runtime::Session& usual);
+  OpenForms add_up_forms(TunedModel& model);
+  double measured_time(const ConvForms& conv, const compile::CompiledModel& model);
+  Result<double> mixed_share(TunedModel& model, const std::vector<records::Record>& taken,
+                             runtime::Session* usual);
   compile::CompileOptions with_verdicts(const std::vector<records::Record>& forms) const;
   Result<std::unique_ptr<runtime::Session>> open_tuned(TunedModel& model,
                                                        const std::vector<records::Record>& forms);

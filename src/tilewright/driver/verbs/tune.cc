@@ -257,18 +257,19 @@ void print_result(const TuneRun& run) {
     for (const std::string& reason : main_reasons(run)) say(reason);
 }
 
-/// Devices of a fleet measure code for processors only.
+/// Devices of a fleet measure code whose time is time.
 Status check_worker(const TuneSettings& settings, const hw::Target& target) {
   if (settings.remote.workers.empty()) {
     if (settings.remote.wait.empty()) return {};
     return fail(ErrorKind::Usage, "--wait is for devices of the fleet", {}, "add --worker SPEC");
   }
-  if (target.cpu() != nullptr) return {};
+  const hw::GpuTarget* gpu = target.gpu();
+  if (target.cpu() != nullptr || (gpu && gpu->language == hw::GpuLanguage::OpenCl)) return {};
   return fail(ErrorKind::Unsupported,
               fmt::format("code for {} is not tuned on devices of a fleet", target.name),
               tuning_target(target).simulated
                   ? "its simulator counts the same cycles on every machine"
-                  : "GPUs are tuned by the machine that has them",
+                  : "records of CUDA name an architecture, classes of devices do not",
               "leave out --worker");
 }
 
