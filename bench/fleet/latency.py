@@ -9,18 +9,16 @@ What is added is the difference of the two medians. `first`: the upload of a pac
 another package with the same weights.
 """
 
-import argparse
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 
 import simulation
 from load import Pooler
-from simulation import ROOT, milliseconds
+from simulation import milliseconds
 
 
 class Program:
@@ -39,14 +37,17 @@ class Program:
             raise RuntimeError(f"tilewright {' '.join(words)}: {done.stderr}")
         return seconds, json.loads(done.stdout) if done.stdout else {}
 
-    def worker(self):
-        with open(f"{self.folder}/worker.log", "w", encoding="utf-8") as log:
-            process = subprocess.Popen([self.path, "worker", "--device", "cpu"], env=self.environment, cwd=self.folder, stdout=log, stderr=log)
-        end = time.monotonic() + 30
-        while not any(d["state"] == "free" for d in self.run("fleet", "status")[1]["status"]["devices"]):
+    def worker(self, *offers, free=1, name="worker", before=(), environment=None):
+        """A worker of these devices, once so many of the fleet are free. `before`: words of a command that starts it."""
+        command = [*before, self.path, "worker", *(word for offer in offers for word in ("--device", offer))]
+        log = pathlib.Path(self.folder, f"{name}.log")
+        with log.open("w", encoding="utf-8") as file:
+            process = subprocess.Popen(command, env={**self.environment, **(environment or {})}, cwd=self.folder, stdout=file, stderr=file)
+        end = time.monotonic() + 120
+        while sum(d["state"] == "free" for d in self.run("fleet", "status")[1]["status"]["devices"]) < free:
             if time.monotonic() > end or process.poll() is not None:
-                raise RuntimeError("no worker: " + pathlib.Path(self.folder, "worker.log").read_text(encoding="utf-8"))
-            time.sleep(0.1)
+                raise RuntimeError("no worker: " + log.read_text(encoding="utf-8"))
+            time.sleep(0.2)
         return process
 
 
@@ -54,7 +55,7 @@ def measure(program, model, times):
     program.run("zoo", model, "-o", "net.onnx")
     program.run("compile", "net.onnx", "-o", "net.twm")
     program.run("compile", "net.onnx", "--threads", "1", "-o", "other.twm")
-    worker = program.worker()
+    worker = program.worker("cpu")
     try:
         first, again = program.run("run", "net.twm", "--worker", "cpu")[1], program.run("run", "other.twm", "--worker", "cpu")[1]
         here, there, documents = [], [], []
@@ -75,14 +76,11 @@ def measure(program, model, times):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=ROOT / "build" / "release" / "tilewright")
+    parser = simulation.parser_of(__doc__, program=True)
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--pooled", action="store_true")
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    chosen.program = str(pathlib.Path(chosen.program).resolve())
     with simulation.server_for(20) as server, tempfile.TemporaryDirectory(prefix="tw-latency-") as folder:
         pooler = Pooler(server) if chosen.pooled else None
         url = (pooler or server).url(server.owner)
@@ -91,13 +89,10 @@ def main():
         finally:
             if pooler:
                 pooler.stop()
-    if chosen.json:
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": simulation.processor(), **result}, indent=1))
-    else:
-        print(f"{result['model']}: {result['here_ms']['p50']} ms here, {result['there_ms']['p50']} ms on a worker: {result['added_ms']} ms "
-              f"added (median of {result['times']}); first upload {result['first']['bytes'] / 1e6:.1f} MB in {result['first']['ms']} ms, "
-              f"another package {result['again']['bytes'] / 1e6:.2f} MB in {result['again']['ms']} ms")  # fmt: skip
-    sys.exit(0)
+    text = (f"{result['model']}: {result['here_ms']['p50']} ms here, {result['there_ms']['p50']} ms on a worker: {result['added_ms']} ms "
+            f"added (median of {result['times']}); first upload {result['first']['bytes'] / 1e6:.1f} MB in {result['first']['ms']} ms, "
+            f"another package {result['again']['bytes'] / 1e6:.2f} MB in {result['again']['ms']} ms")  # fmt: skip
+    simulation.report(chosen, result, [text])
 
 
 if __name__ == "__main__":

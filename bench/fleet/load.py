@@ -11,9 +11,7 @@ Devices, submitter and server share this machine. CPU of the server counts all t
 writing, cleaning up. --json prints a document, else a table.
 """
 
-import argparse
 import contextlib
-import json
 import os
 import pathlib
 import pwd
@@ -142,8 +140,8 @@ def drive(server, url, pooler, devices, period, candidates, minutes, snapshot, w
     return result
 
 
-def tell(result):
-    print(f"{result['devices']} devices, {result['period_s']} s a lease{', pgbouncer' if result['pooled'] else ''}"
+def told(result):
+    return (f"{result['devices']} devices, {result['period_s']} s a lease{', pgbouncer' if result['pooled'] else ''}"
           f"{', beside a snapshot' if result['snapshot'] else ''}: {result['leases_s']} leases/s, {result['records_s']} records/s; claim p50 "
           f"{result['claim_ms']['p50']} p99 {result['claim_ms']['p99']} ms, post p50 {result['post_ms']['p50']} p99 {result['post_ms']['p99']} "
           f"ms; server {result['server_cpu_ms_per_lease']} ms CPU per lease, {result['server_cores']} cores, "
@@ -165,7 +163,7 @@ def limit(chosen, say):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = simulation.parser_of(__doc__)
     parser.add_argument("--devices", type=int, default=1000)
     parser.add_argument("--period", type=float, default=2.0, help="seconds that a device holds a lease")
     parser.add_argument("--candidates", type=int, default=16)
@@ -174,18 +172,13 @@ def main():
     parser.add_argument("--snapshot", action="store_true")
     parser.add_argument("--limit", action="store_true")
     parser.add_argument("--folder", default="/var/tmp", help="where the server's files are; /dev/shm: what its disk does not cost")
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     say = (lambda text: print(text, file=sys.stderr, flush=True)) if chosen.json else (lambda text: print(text, flush=True))
     if chosen.limit:
         results = limit(chosen, say)
     else:
         results = [measure(chosen.devices, chosen.period, chosen.candidates, chosen.minutes, chosen.pooled, chosen.snapshot, say=say, folder=chosen.folder)]
-    if chosen.json:
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": simulation.processor(), "runs": results}, indent=1))
-    else:
-        for result in results:
-            tell(result)
+    simulation.report(chosen, {"runs": results}, map(told, results))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ who wants nothing for a moment loses what is due to him. Each lease takes 0.1 s.
 `usage`.
 """
 
-import argparse
-import json
 import sys
 import time
 
@@ -51,19 +49,15 @@ def measure(weight, seconds, period):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = simulation.parser_of(__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--period", type=float, default=0.1, help="seconds of a lease")
     parser.add_argument("--weights", type=float, action="append", help="bob's, to ann's 1 (1 and 3)")
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     results = [measure(weight, chosen.seconds, chosen.period) for weight in chosen.weights or (1, 3)]
-    if chosen.json:
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": simulation.processor(), "runs": results}, indent=1))
-    else:
-        for r in results:
-            print(f"bob:ann {r['weights']}: {r['bob_s']} s and {r['ann_s']} s in {r['leases']} leases, ratio {r['ratio']}, share off by "
-                  f"{100 * r['off']:.1f} % {r['errors'] or ''}")  # fmt: skip
+    lines = (f"bob:ann {r['weights']}: {r['bob_s']} s and {r['ann_s']} s in {r['leases']} leases, ratio {r['ratio']}, share off by "
+             f"{100 * r['off']:.1f} % {r['errors'] or ''}" for r in results)  # fmt: skip
+    simulation.report(chosen, {"runs": results}, lines)
     sys.exit(0 if all(abs(r["off"]) <= NEAR for r in results) else 1)
 
 

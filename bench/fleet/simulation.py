@@ -4,6 +4,7 @@ A device claims a lease of one job, is silent for as long as measuring would tak
 candidates, and claims again. A submitter keeps jobs ready for all of them. All run in one thread.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ from libpq import Link, Loop  # noqa: E402, F401
 from server import PrivateServer, schema_files  # noqa: E402
 
 CLASS = "cpu:simulated@1"
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0  # seconds until an agent asks again that got nothing (src/tilewright/fleet/agent.cc)
 POOL = "default"
 FUNC = "func f(x: f32[1,64,56,56], w: f32[64,64,3,3]) -> y\n" + "for n in 0..1 { for c in 0..64 { y[n, c] += x[n] * w[c] } }\n" * 30
 SCHEDULE = "split(loop=h, factor=8)\nreorder(n, c, h, w)\nvectorize(w)\n" * 14  # about 800 bytes, as of a convolution
@@ -33,6 +35,23 @@ def processor():
         if line.startswith("model name"):
             return f"{line.split(':')[1].strip()}, {os.cpu_count()} virtual cores"
     return platform.processor()
+
+
+def parser_of(text, program=False):
+    """For a benchmark whose opening comment is `text`. `program`: it runs `tilewright`."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if program:
+        parser.add_argument("--program", type=lambda path: str(pathlib.Path(path).resolve()), default=str(ROOT / "build" / "release" / "tilewright"))
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def report(chosen, found, lines):
+    """Prints `found` with where it was found, if the user wants JSON, else `lines`."""
+    if chosen.json:
+        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": processor(), **found}, indent=1))
+    else:
+        print("\n".join(lines))
 
 
 def percentile(values, share):
@@ -118,7 +137,7 @@ class Device:
     def __init__(self, loop, url, worker, secret, ident, period, candidates, told):
         self.loop, self.link, self.period, self.candidates, self.told = loop, Link(loop, url), period, candidates, told
         self.worker, self.secret, self.id, self.stopped = worker, secret, ident, False
-        self.claims, self.posts, self.idle, self.errors = [], [], 0, []
+        self.claims, self.posts, self.idle, self.errors, self.pause = [], [], 0, [], FIRST_PAUSE
         # What differs from job to job are the costs alone.
         self.result = '{"outcome":"ok","reason":"","cost":%d,"least":%d,"spread":0.01,"fastest":%d,"readings":7}'
 
@@ -132,8 +151,10 @@ class Device:
         if error or not value:
             self.errors += [error] if error else []
             self.idle += 1
-            self.loop.after(random.uniform(0.2, 0.5), self.claim)
+            self.loop.after(random.uniform(0.8, 1.2) * self.pause, self.claim)
+            self.pause = min(1.5 * self.pause, LONGEST_PAUSE)
             return
+        self.pause = FIRST_PAUSE
         lease = json.loads(value)
         self.told(lease, now)
         self.loop.after(self.period, lambda: self.post(lease["token"], lease["jobs"][0]))

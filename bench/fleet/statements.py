@@ -8,10 +8,8 @@ CPU is that of the process that serves the connection (/proc/PID/schedstat); the
 functions is the clock's, and the counting of it takes time, too.
 """
 
-import argparse
 import json
 import random
-import sys
 import time
 import uuid
 
@@ -85,21 +83,16 @@ def measure(server, times, functions):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = simulation.parser_of(__doc__)
     parser.add_argument("--times", type=int, default=300)
     parser.add_argument("--functions", action="store_true")
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     with simulation.server_for(8) as server:
         found = measure(server, chosen.times, chosen.functions)
     functions = found.pop("functions", {})
-    if chosen.json:
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": simulation.processor(), **found, "functions": functions}, indent=1))
-    else:
-        print("ms of CPU: " + ", ".join(f"{kind} {value}" for kind, value in found.items()))
-        for name, row in functions.items():
-            print(f"  {name:20} {row['calls']:7} calls  {row['ms_per_lease']:8.4f} ms per lease")
-    sys.exit(0)
+    lines = ["ms of CPU: " + ", ".join(f"{kind} {value}" for kind, value in found.items())]
+    lines += [f"  {name:20} {row['calls']:7} calls  {row['ms_per_lease']:8.4f} ms per lease" for name, row in functions.items()]
+    simulation.report(chosen, {**found, "functions": functions}, lines)
 
 
 if __name__ == "__main__":

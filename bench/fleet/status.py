@@ -7,12 +7,9 @@
 FLEET_SCHEMA names the folder of another schema; the program refuses an older one, so then --times-command 0.
 """
 
-import argparse
 import contextlib
 import json
-import pathlib
 import statistics
-import sys
 import tempfile
 import time
 import uuid
@@ -68,22 +65,14 @@ def told(seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=simulation.ROOT / "build" / "release" / "tilewright")
+    parser = simulation.parser_of(__doc__, program=True)
     parser.add_argument("--devices", default="10,100,1000")
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--times", type=int, default=15)
     parser.add_argument("--times-command", type=int, default=15)
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    chosen.program = str(pathlib.Path(chosen.program).resolve())
     results = [measure(chosen, int(count)) for count in chosen.devices.split(",")]
-    if chosen.json:
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": simulation.processor(), "results": results}, indent=1))
-    else:
-        for result in results:
-            print(result)
-    sys.exit(0)
+    simulation.report(chosen, {"results": results}, map(str, results))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,8 @@ command: making spaces, measuring, races, compiling the result. `kernels_ms` is 
 of the kernels' costs as `tune` says it: after races, which have no noise on these devices.
 """
 
-import argparse
-import json
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,22 +26,11 @@ from latency import Program
 
 def workers(program, count, seconds, bad):
     """A process that offers all devices; every `bad`-th is another machine."""
-    words = []
-    for i in range(1, count + 1):
+    def offer(i):
         other = f",other={i}" if bad and i % bad == 0 else ""
-        words += ["--device", f"model:seed=1,id={i},seconds={seconds}{other}"]
-    with open(f"{program.folder}/worker.log", "w", encoding="utf-8") as log:
-        process = subprocess.Popen([program.path, "worker", *words], env=program.environment, cwd=program.folder, stdout=log, stderr=log)
-    end = time.monotonic() + 120
-    while sum(d["state"] == "free" for d in devices(program)) < count:
-        if time.monotonic() > end or process.poll() is not None:
-            raise RuntimeError("no worker: " + pathlib.Path(program.folder, "worker.log").read_text(encoding="utf-8"))
-        time.sleep(0.3)
-    return process
+        return f"model:seed=1,id={i},seconds={seconds}{other}"
 
-
-def devices(program):
-    return program.run("fleet", "status")[1]["status"]["devices"]
+    return program.worker(*map(offer, range(1, count + 1)), free=count)
 
 
 class Outage(threading.Thread):
@@ -160,8 +146,7 @@ def to_share(curve, best, share):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=simulation.ROOT / "build" / "release" / "tilewright")
+    parser = simulation.parser_of(__doc__, program=True)
     parser.add_argument("--model", default="resnet50")
     parser.add_argument("--one", help="a case of the workload file instead of a model")
     parser.add_argument("--workload", help="the file that --one is a case of")
@@ -173,9 +158,7 @@ def main():
     parser.add_argument("--bad", type=int, default=0, help="each so many-th device is another machine than it says")
     parser.add_argument("--outage", type=float, default=0, help="seconds without a server")
     parser.add_argument("--outage-after", type=int, default=300, help="candidates")
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    chosen.program = str(pathlib.Path(chosen.program).resolve())
     if chosen.one and not chosen.workload:
         parser.error("--one: the file that has the case is missing; add --workload FILE")
     if chosen.one:
@@ -189,12 +172,7 @@ def main():
         best = min(cost for r in results for _, cost in r["curve"])
         for r in results:
             r["to_95_percent_s"] = to_share(r.pop("curve"), best, 0.95)
-    if chosen.json:
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": simulation.processor(), "results": results}, indent=1))
-    else:
-        for r in results:
-            print(", ".join(f"{k} {v}" for k, v in r.items()))
-    sys.exit(0)
+    simulation.report(chosen, {"results": results}, (", ".join(f"{k} {v}" for k, v in r.items()) for r in results))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
 An urgent job is submitted at a random moment, again and again; from then to the lease that has it is its wait.
 """
 
-import argparse
 import json
 import random
 import sys
@@ -52,11 +51,10 @@ class Urgent:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = simulation.parser_of(__doc__)
     parser.add_argument("--devices", type=int, default=8)
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--period", type=float, default=2.0, help="seconds that a device holds a lease")
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     with simulation.server_for(chosen.devices + 8) as server:
         loop = Loop()
@@ -77,11 +75,9 @@ def main():
         waits, errors = urgent[0].waits, [e for d in fleet for e in d.errors]
     result = {"devices": chosen.devices, "period_s": chosen.period, "wait_ms": milliseconds(waits), "most_ms": round(1e3 * max(waits), 1),
               "within_3_s": sum(w <= LIMIT for w in waits), "of": len(waits), "errors": len(errors)}  # fmt: skip
-    if chosen.json:
-        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "processor": simulation.processor(), **result}, indent=1))
-    else:
-        print(f"{result['within_3_s']} of {result['of']} within 3 s; median {result['wait_ms']['p50']} ms, longest {result['most_ms']} ms; "
-              f"{result['errors']} errors")  # fmt: skip
+    text = (f"{result['within_3_s']} of {result['of']} within 3 s; median {result['wait_ms']['p50']} ms, longest {result['most_ms']} ms; "
+            f"{result['errors']} errors")  # fmt: skip
+    simulation.report(chosen, result, [text])
     sys.exit(0 if result["within_3_s"] == result["of"] else 1)
 
 
