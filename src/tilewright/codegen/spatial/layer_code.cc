@@ -12,42 +12,12 @@ namespace {
 
 using cost::kSpatialResult;
 using cost::SpatialBox;
-using cost::SpatialDim;
 using cost::SpatialLayer;
 using cost::SpatialMapping;
-using cost::SpatialPlaces;
+using cost::SpatialReach;
 using cost::SpatialSizes;
-using cost::SpatialSpan;
 using cost::SpatialTensor;
 using cost::SpatialUnit;
-
-/// A dimension of a box in DRAM.
-struct Reach {
-  SpatialSpan span;
-  int64_t step = 1;    ///< elements from one position to the next
-  int64_t before = 0;  ///< positions in front of the tensor
-  int64_t first = 0;   ///< index of the first position that is there
-};
-
-/// Bytes from one element of a dimension to the next.
-std::vector<int64_t> pitches(const SpatialTensor& tensor) {
-  std::vector<int64_t> pitch(tensor.dims.size());
-  int64_t bytes = tensor.element_bytes;
-  for (size_t i = tensor.dims.size(); i-- > 0; bytes *= tensor.dims[i].extent) pitch[i] = bytes;
-  return pitch;
-}
-
-/// How many of the last dimensions follow each other in DRAM.
-size_t run_dims(const SpatialTensor& tensor, const std::vector<Reach>& reach) {
-  size_t count = 0;
-  for (size_t i = reach.size(); i-- > 0;) {
-    const SpatialSpan& span = reach[i].span;
-    if (!span.dense && span.there != 1) break;
-    ++count;
-    if (span.there != tensor.dims[i].extent) break;
-  }
-  return std::max<size_t>(count, 1);
-}
 
 class LayerCoder {
  public:
@@ -97,25 +67,9 @@ class LayerCoder {
     return depth;
   }
 
-  std::vector<Reach> reach_of(int tensor, const SpatialBox& box) const {
-    std::vector<Reach> reach;
-    for (size_t i = 0; i < unit_.layer.tensors[tensor].dims.size(); ++i) {
-      const SpatialDim& dim = unit_.layer.tensors[tensor].dims[i];
-      Reach r;
-      r.span = unit_.span(tensor, i, box);
-      r.step = tensor == kSpatialResult ? 1 : unit_.skips(tensor, i, box.size);
-      int64_t low = -dim.begin;
-      for (const cost::SpatialTerm& term : dim.terms) low += term.stride * box.start[term.loop];
-      if (low < 0) r.before = std::min(cost::ceil_div(-low, r.step), r.span.all - r.span.there);
-      r.first = low + r.before * r.step;
-      reach.push_back(r);
-    }
-    return reach;
-  }
-
-  uint64_t dram_of(int tensor, const std::vector<Reach>& reach) const {
+  uint64_t dram_of(int tensor, const std::vector<SpatialReach>& reach) const {
     uint64_t address = operands_.address[tensor];
-    const std::vector<int64_t> pitch = pitches(unit_.layer.tensors[tensor]);
+    const std::vector<int64_t> pitch = cost::pitches(unit_.layer.tensors[tensor]);
     for (size_t i = 0; i < reach.size(); ++i) {
       if (reach[i].span.there == 0) return operands_.address[tensor];
       address += static_cast<uint64_t>(reach[i].first * pitch[i]);
@@ -126,63 +80,26 @@ class LayerCoder {
   void load(int f, const SpatialBox& box) {
     const int64_t copy = uses_[f]++ % mapping_.copies[tensor_[f]];
     buffer_[f] = base_[f] + copy * bytes_[f];
-    Load load = tensor_[f] == packed_ ? packed(box) : image(f, box);
+    Load load = unit_.load(f, box);
     load.spad = static_cast<uint32_t>(buffer_[f]);
-    insns_.push_back({0, 0, merged(load)});
+    if (tensor_[f] == packed_)
+      place_packed(box, load);
+    else
+      load.dram = dram_of(tensor_[f], unit_.reach(tensor_[f], box));
+    insns_.push_back({0, 0, load});
   }
 
-  /// One run of a tile as it lies in the scratchpad, and biases in front of it.
-  Load packed(const SpatialBox& box) {
+  /// Where a tile of the packed factor lies, and the biases in front of it.
+  void place_packed(const SpatialBox& box, Load& load) {
     const PackedTile& tile = tiles_.at(tile_key(unit_, packed_, box));
-    Load load;
     load.dram = operands_.address[packed_] + tile.offset + static_cast<uint64_t>(4 * tile.biases);
-    const auto bytes = static_cast<uint32_t>(packed_bytes(unit_, box.size));
-    for (LoadAxis& axis : load.axes) axis.dram_step = static_cast<int32_t>(bytes);
-    load.axes[kAxes - 1] = {bytes, 0, 0, 1, 1};
-    load.run_axes = kAxes;
-    if (tile.biases) {
-      // Two tiles' biases have room beside each other: those of the last one are still read.
-      if (bias_end_ + tile.biases > kBiasWords) bias_end_ = 0;
-      bias_ = bias_end_;
-      bias_end_ += tile.biases;
-      load.bias_words = static_cast<uint16_t>(tile.biases);
-      load.bias = static_cast<uint16_t>(bias_);
-    }
-    return load;
-  }
-
-  Load image(int f, const SpatialBox& box) const {
-    const int number = tensor_[f];
-    const SpatialTensor& tensor = unit_.layer.tensors[number];
-    const std::vector<Reach> reach = reach_of(number, box);
-    const std::vector<int64_t> pitch = pitches(tensor);
-    const SpatialPlaces places = unit_.places(f, box.size);
-    const size_t skip = kAxes - tensor.dims.size();
-    Load load;
-    load.dram = dram_of(number, reach);
-    for (size_t i = 0; i < reach.size(); ++i) {
-      const Reach& r = reach[i];
-      LoadAxis& axis = load.axes[skip + i];
-      axis.count = static_cast<uint32_t>(r.span.all);
-      axis.before = static_cast<uint16_t>(r.before);
-      axis.after = static_cast<uint16_t>(r.span.all - r.span.there - r.before);
-      axis.dram_step = static_cast<int32_t>((r.span.there > 1 ? r.step : 1) * pitch[i]);
-      axis.spad_step = static_cast<uint32_t>(places.pitch[i]);
-    }
-    const int64_t lanes = std::min(unit_.lanes[unit_.lane_loop[f]], box.size[unit_.lane_loop[f]]);
-    const auto lane = skip + static_cast<size_t>(unit_.lane_dim[f]);
-    if (places.block && load.axes[lane].count > lanes) {
-      load.lane_axis = static_cast<int8_t>(lane);
-      load.lanes = static_cast<uint16_t>(lanes);
-      load.lane_pitch = static_cast<uint32_t>(places.block);
-    } else if (places.phases > 1) {
-      load.lane_axis = static_cast<int8_t>(lane);
-      load.lanes = static_cast<uint16_t>(places.phases);
-      load.lane_pitch = 1;
-      load.axes[lane].spad_step = static_cast<uint32_t>(places.phase);
-    }
-    load.run_axes = static_cast<uint8_t>(run_dims(tensor, reach));
-    return load;
+    if (tile.biases == 0) return;
+    // Two tiles' biases have room beside each other: those of the last one are still read.
+    if (bias_end_ + tile.biases > kBiasWords) bias_end_ = 0;
+    bias_ = bias_end_;
+    bias_end_ += tile.biases;
+    load.bias_words = static_cast<uint16_t>(tile.biases);
+    load.bias = static_cast<uint16_t>(bias_);
   }
 
   /// Sums from one block of each loop of the result to the next.
@@ -269,8 +186,8 @@ class LayerCoder {
 
   void store(const SpatialBox& box) {
     const SpatialTensor& result = unit_.layer.tensors[kSpatialResult];
-    const std::vector<Reach> reach = reach_of(kSpatialResult, box);
-    const std::vector<int64_t> pitch = pitches(result);
+    const std::vector<SpatialReach> reach = unit_.reach(kSpatialResult, box);
+    const std::vector<int64_t> pitch = cost::pitches(result);
     const SpatialSizes sums = sum_steps(box.size);
     const size_t skip = kAxes - result.dims.size();
     Store out;
@@ -288,7 +205,7 @@ class LayerCoder {
       }
       if (loop == bias_loop_) out.bias_axis = static_cast<int8_t>(skip + i);
     }
-    out.run_axes = static_cast<uint8_t>(run_dims(result, reach));
+    out.run_axes = static_cast<uint8_t>(cost::run_dims(result, reach));
     out.sum = static_cast<uint32_t>(sum_);
     out.wide = operands_.wide;
     if (out.bias_axis >= 0) out.bias = static_cast<uint16_t>(bias_);

@@ -27,7 +27,7 @@ class Packer {
     places_ = unit_.places(factor_, box.size);
     const int lane = unit_.lane_loop[factor_];
     lanes_ = std::min(unit_.lanes[lane], box.size[lane]);
-    std::string bytes(static_cast<size_t>(packed_bytes(unit_, box.size)), '\0');
+    std::string bytes(static_cast<size_t>(unit_.packed_bytes(box.size)), '\0');
     fill(box, 0, 0, 0, bytes);
     return bytes;
   }

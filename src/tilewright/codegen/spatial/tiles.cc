@@ -43,14 +43,6 @@ SpatialSizes tile_key(const SpatialUnit& unit, int tensor, const SpatialBox& box
   return key;
 }
 
-int64_t packed_bytes(const SpatialUnit& unit, const SpatialSizes& size) {
-  int64_t bytes = 1;
-  const int tensor = unit.layer.packed_tensor();
-  for (size_t dim = 0; dim < unit.layer.tensors[tensor].dims.size(); ++dim)
-    bytes *= unit.elements(tensor, dim, size);
-  return bytes;
-}
-
 PackedTiles packed_tiles(const SpatialUnit& unit, const SpatialMapping& mapping, bool biased) {
   const int tensor = unit.layer.packed_tensor(), loop = unit.layer.bias_loop();
   PackedTiles tiles;
@@ -62,7 +54,7 @@ PackedTiles packed_tiles(const SpatialUnit& unit, const SpatialMapping& mapping,
     packed.box = tile.box;
     packed.offset = end;
     if (biased && tile.begins) packed.biases = loop < 0 ? 1 : tile.box.size[loop];
-    end += static_cast<uint64_t>(4 * packed.biases + packed_bytes(unit, tile.box.size));
+    end += static_cast<uint64_t>(4 * packed.biases + unit.packed_bytes(tile.box.size));
   });
   return tiles;
 }

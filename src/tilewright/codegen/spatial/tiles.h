@@ -29,7 +29,4 @@ using PackedTiles = std::map<cost::SpatialSizes, PackedTile>;
 PackedTiles packed_tiles(const cost::SpatialUnit& unit, const cost::SpatialMapping& mapping,
                          bool biased);
 
-/// Bytes of a tile of the packed tensor.
-int64_t packed_bytes(const cost::SpatialUnit& unit, const cost::SpatialSizes& size);
-
 }  // namespace tilewright::spatial

@@ -66,10 +66,12 @@ TEST(Tsim, SpatialArraysAreNearTheModel) {
   const spatial::Design design;
   const DesignResult model = evaluator.evaluate(design);
   EXPECT_TRUE(tsim_level().accepts(evaluator.technology()));
-  const auto result = at_level(tsim_level(), evaluator, design, model);
+  // The cycles are simulated, whatever the model said.
+  DesignResult off = model;
+  for (LayerResult& layer : off.layers) layer.cycles *= 2;
+  const auto result = at_level(tsim_level(), evaluator, design, off);
   ASSERT_TRUE(result) << to_string(result.error());
-  EXPECT_NEAR(result->accelerator_cycles / model.accelerator_cycles, 1, 0.05);
-  EXPECT_NE(result->accelerator_cycles, model.accelerator_cycles);
+  EXPECT_NEAR(result->accelerator_cycles / model.accelerator_cycles, 1, 0.01);
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 #include <utility>
 
 namespace tilewright::cost {
-namespace {
+// Not anonymous: FollowedArray::Followed, which array_walk.h names, keeps ArrayFollowers.
+namespace array_walk {
 
 constexpr int64_t kAfterLoad = 512;  ///< cycles in which a delay of the array shows
 constexpr int64_t kMostAhead = 8;    ///< rows that streams read ahead of the steps
@@ -26,7 +27,7 @@ class RowAccesses {
 
  private:
   int64_t of_row(int64_t left) {
-    if (rows_.fetches > 1) return (left * rows_.fetches + line_ - 1) / line_;
+    if (rows_.fetches > 1) return rows_.accesses(left, place_ % walk_.word, line_);
     int64_t at = place_, accesses = 0;
     if (at >= kept_ && at < kept_ + line_) {
       const int64_t there = std::min(left, kept_ + line_ - at);
@@ -93,78 +94,53 @@ class RowReading {
   int64_t left_, wanted_ = 0;
 };
 
-/// A LOAD with lines to write: one waits for the port while the next one is filled.
-class LineWriting {
- public:
-  explicit LineWriting(const LoadWalk* load) : load_(load) {
-    if (done()) return;
-    zeros_ = load_->parts[0].zeros;
-    burst_ = load_->parts[0].burst;
-  }
-  bool done() const { return load_ == nullptr || part_ == load_->parts.size(); }
-  bool wants() const { return waits_; }
-  void cycle(bool granted) {
-    if (granted) waits_ = false;
-    if (!done() && filled_ < 1 && (zeros_ > 0 || now_ >= offered_)) take();
-    ++now_;
-    if (filled_ < 1 || waits_) return;
-    filled_ -= 1;
-    waits_ = true;
-  }
-  int64_t pieces() const { return pieces_; }
-
- private:
-  void take() {
-    filled_ += load_->accesses;
-    ++pieces_;
-    --(zeros_ > 0 ? zeros_ : burst_);
-    if (zeros_ > 0 || burst_ > 0) return;
-    // The next burst was asked for when this one was offered.
-    if (load_->parts[part_].burst > 0)
-      offered_ = std::max(offered_ + load_->latency, now_ + 1 + load_->gap);
-    if (++part_ == load_->parts.size()) return;
-    zeros_ = load_->parts[part_].zeros;
-    burst_ = load_->parts[part_].burst;
-  }
-
-  const LoadWalk* load_;
-  size_t part_ = 0;
-  int64_t zeros_ = 0, burst_ = 0, now_ = 0, offered_ = 0, pieces_ = 0;
-  double filled_ = 0;
-  bool waits_ = false;
-};
-
 class ArrayFollower {
  public:
-  ArrayFollower(const ArrayWalk& array, const LoadWalk* load)
+  explicit ArrayFollower(const ArrayWalk& array)
       : array_(array),
         stays_(array.blocks > 0),
         per_block_(stays_ ? array.steps / array.blocks : array.steps),
         first_(array.rows, 0, array.steps),
         second_(array.rows, 1, array.rows.streams[1].bytes > 0 ? array.steps : 0),
         weights_(array.block_rows, 0, all_block_rows()),
-        two_(array.rows.streams[1].bytes > 0),
-        load_(load) {
+        two_(array.rows.streams[1].bytes > 0) {
     rows_left_ = height(0);
   }
 
-  /// Until so many steps fired.
-  void run(int64_t steps) {
-    while (fired_ < steps) cycle();
-  }
-  /// Returns how many cycles.
-  int64_t run_beside_load(int64_t most) {
-    const int64_t begin = now_;
-    loads_ = true;
-    while (fired_ < array_.steps && !load_.done() && now_ - begin < most) cycle();
-    return now_ - begin;
-  }
-  void run_on(int64_t cycles) {
-    for (; fired_ < array_.steps && cycles > 0; --cycles) cycle();
-  }
+  int64_t now() const { return now_; }
   int64_t last_step() const { return last_step_; }  ///< cycles up to it
   int64_t fired() const { return fired_; }
-  int64_t pieces() const { return load_.pieces(); }
+
+  /// One cycle. `may_have`: says whether the array has the port, told whether it wants it.
+  template <typename MayHave>
+  void cycle(const MayHave& may_have) {
+    const bool swaps = stays_ && loaded_ && block_left_ == 0;
+    const bool weights = weights_.more() && (!loaded_ || swaps);
+    const bool works = block_left_ > 0;
+    const bool fires =
+        ready_[0] > fired_ && (!two_ || ready_[1] > fired_) && (!stays_ || swaps || works);
+    const bool first = may_read(first_, ready_[0]), second = may_read(second_, ready_[1]);
+    bool port = may_have((weights && weights_.wants()) || (first && first_.wants()) ||
+                         (second && second_.wants()));
+    if (swaps) {
+      block_left_ = per_block_;
+      loaded_ = false;
+    }
+    if (weights && !works) read_weights(port);
+    const bool second_first = ready_[1] < ready_[0];
+    if (second && second_first) ready_[1] += second_.read(port);
+    if (first) ready_[0] += first_.read(port);
+    if (second && !second_first) ready_[1] += second_.read(port);
+    if (weights && works) read_weights(port);
+    ++now_;
+    if (!fires) return;
+    last_step_ = now_;
+    ++fired_;
+    if (stays_) --block_left_;
+  }
+  void cycle() {
+    cycle([](bool wants) { return wants; });
+  }
 
  private:
   int64_t height(int64_t block) const {
@@ -188,69 +164,77 @@ class ArrayFollower {
     if (++block_ < array_.blocks) rows_left_ = height(block_);
   }
 
-  void cycle() {
-    const bool swaps = stays_ && loaded_ && block_left_ == 0;
-    const bool weights = weights_.more() && (!loaded_ || swaps);
-    const bool works = block_left_ > 0;
-    const bool fires =
-        ready_[0] > fired_ && (!two_ || ready_[1] > fired_) && (!stays_ || swaps || works);
-    const bool first = may_read(first_, ready_[0]), second = may_read(second_, ready_[1]);
-    const bool array =
-        (weights && weights_.wants()) || (first && first_.wants()) || (second && second_.wants());
-    // Who had the last access gives way.
-    const bool to_load = load_.wants() && !(array && load_was_last_);
-    if (array || load_.wants()) load_was_last_ = to_load;
-    if (loads_) load_.cycle(to_load);
-    bool port = array && !to_load;
-    if (swaps) {
-      block_left_ = per_block_;
-      loaded_ = false;
-    }
-    if (weights && !works) read_weights(port);
-    const bool second_first = ready_[1] < ready_[0];
-    if (second && second_first) ready_[1] += second_.read(port);
-    if (first) ready_[0] += first_.read(port);
-    if (second && !second_first) ready_[1] += second_.read(port);
-    if (weights && works) read_weights(port);
-    ++now_;
-    if (!fires) return;
-    last_step_ = now_;
-    ++fired_;
-    if (stays_) --block_left_;
-  }
-
   const ArrayWalk& array_;
   const bool stays_;
   const int64_t per_block_;
   RowReading first_, second_, weights_;
   const bool two_;
-  LineWriting load_;
   std::array<int64_t, 2> ready_{};
   int64_t now_ = 0, last_step_ = 0, fired_ = 0, block_left_ = 0, block_ = 0, rows_left_ = 0;
-  bool loads_ = false, loaded_ = false, load_was_last_ = false;
+  bool loaded_ = false;
 };
 
-}  // namespace
+}  // namespace array_walk
 
-int64_t cycles_alone(const ArrayWalk& array, int64_t steps) {
-  ArrayFollower alone(array, nullptr);
-  alone.run(steps);
-  return alone.last_step();
-}
+using array_walk::ArrayFollower;
 
-BothPaces beside(const ArrayWalk& array, const LoadWalk& load, int64_t after, int64_t cycles) {
-  ArrayFollower both(array, &load);
-  both.run_on(after);
-  const int64_t beside = both.run_beside_load(cycles);
-  LineWriting alone(&load);
-  int64_t of_load = 0;
-  for (; alone.pieces() < both.pieces(); ++of_load) alone.cycle(alone.wants());
-  // A delay of weights shows in the steps of the next block.
-  both.run_on(std::max(kAfterLoad, 2 * array.block_height));
-  if (beside == 0 || both.fired() == 0) return {};
-  const int64_t late = both.last_step() - cycles_alone(array, both.fired());
-  return {std::clamp(1 - double(late) / double(beside), 0.1, 1.0),
-          std::min(1.0, double(of_load) / double(beside))};
+class FollowedArray::Followed {
+ public:
+  Followed(ArrayWalk walk, int64_t most) : walk_(std::move(walk)) {
+    ArrayFollower array(walk_);
+    for (steps_ = std::min(walk_.steps, most); array.fired() < steps_; array.cycle())
+      if (array.now() % kBetween == 0) kept_.push_back(array);
+    cycles_ = array.last_step();
+  }
+  int64_t cycles() const { return cycles_; }
+  int64_t steps() const { return steps_; }
+
+  ArrayFollower at(int64_t cycles) const {
+    const auto kept = static_cast<size_t>(cycles / kBetween);
+    ArrayFollower array = kept_[std::min(kept, kept_.size() - 1)];
+    while (array.now() < cycles && array.fired() < steps_) array.cycle();
+    return array;
+  }
+  /// A delay of weights shows in the steps of the next block.
+  int64_t cycles_to_show() const {
+    return std::max(array_walk::kAfterLoad, 2 * walk_.block_height);
+  }
+
+ private:
+  static constexpr int64_t kBetween = 2048;  ///< cycles from one state that is kept to the next
+  const ArrayWalk walk_;
+  int64_t steps_ = 0, cycles_ = 0;
+  std::vector<ArrayFollower> kept_;
+};
+
+FollowedArray::FollowedArray(ArrayWalk walk, int64_t most)
+    : followed_(std::make_unique<Followed>(std::move(walk), most)), cycles_(followed_->cycles()) {}
+
+FollowedArray::~FollowedArray() = default;
+
+ArrayMeeting FollowedArray::meet(int64_t after, const LoadWalk& load, int64_t written,
+                                 int64_t most) const {
+  ArrayFollower both = followed_->at(after);
+  ArrayFollower alone = both;
+  LoadState writes = load.at(written);
+  const int64_t steps = followed_->steps(), begin = both.now();
+  // Who had the last access gives way.
+  bool load_was_last = after == 0, ended = false;
+  while (both.fired() < steps && !ended && both.now() - begin < most)
+    both.cycle([&](bool wants) {
+      const bool load_wants = load.wants(writes);
+      const bool to_load = load_wants && !(wants && load_was_last);
+      if (wants || load_wants) load_was_last = to_load;
+      ended = load.advance(writes, to_load);
+      return wants && !to_load;
+    });
+  const int64_t beside = both.now() - begin;
+  const int64_t until = both.now() + followed_->cycles_to_show();
+  while (both.fired() < steps && both.now() < until) both.cycle();
+  while (alone.fired() < both.fired()) alone.cycle();
+  const int64_t late = both.last_step() - std::max(begin, alone.last_step());
+  const int64_t done = ended ? load.cycles() : load.cycles_to(writes);
+  return {double(beside), double(late), double(done - written)};
 }
 
 }  // namespace tilewright::cost

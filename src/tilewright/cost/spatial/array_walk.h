@@ -8,8 +8,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
+#include "tilewright/cost/spatial/load_walk.h"
 #include "tilewright/cost/spatial/row_walk.h"
 
 namespace tilewright::cost {
@@ -24,26 +25,29 @@ struct ArrayWalk {
   int64_t block_height = 0, ragged_height = 0, ragged_inside = 1, ragged_count = 1;
 };
 
-/// A LOAD as the scratchpad sees it: bursts of pieces, a piece in a cycle, and pieces of zeros
-/// between them, which need no burst.
-struct LoadWalk {
-  struct Part {
-    int64_t zeros = 0, burst = 0;  ///< pieces: zeros first
-  };
-  std::vector<Part> parts;
-  double accesses = 0;  ///< of a piece
-  int64_t latency = 0, gap = 0;
-};
-
 /// What an array and a LOAD beside each other do to each other.
-struct BothPaces {
-  double reads = 1, writes = 1;  ///< how fast each is, of what it is alone
+struct ArrayMeeting {
+  double cycles = 0;   ///< until one of them is done, or they were followed for long enough
+  double late = 0;     ///< by how much the array's last step is delayed
+  double written = 0;  ///< cycles that the LOAD would have taken alone for what it did
 };
 
-/// An array alone until so many steps fired.
-int64_t cycles_alone(const ArrayWalk& array, int64_t steps);
-/// The LOAD's first beat comes so many cycles after the array's first read. Until one is done, or
-/// for so many cycles.
-BothPaces beside(const ArrayWalk& array, const LoadWalk& load, int64_t after, int64_t cycles);
+/// A COMPUTE as its array goes through it. Cycles count from its first read on.
+class FollowedArray {
+ public:
+  /// Its first `most` steps; what is behind them is not known.
+  FollowedArray(ArrayWalk walk, int64_t most);
+  ~FollowedArray();
+
+  int64_t cycles() const { return cycles_; }  ///< alone, up to the last step
+  /// From the array's cycle `after` on and the LOAD's cycle `written`, each of what it is alone;
+  /// for `most` cycles at most.
+  ArrayMeeting meet(int64_t after, const LoadWalk& load, int64_t written, int64_t most) const;
+
+ private:
+  class Followed;
+  std::unique_ptr<Followed> followed_;
+  int64_t cycles_ = 0;
+};
 
 }  // namespace tilewright::cost

@@ -44,6 +44,15 @@ class MeanRows {
     return fitting_ * together_ + (1 - fitting_) * apart_;
   }
 
+  /// Of units that each fetch for themselves: nothing is kept.
+  double accesses_apart(int64_t fetches) {
+    double rows = 1;
+    for (int loop = 0; loop < unit_.loops; ++loop) rows *= double(blocks(loop));
+    return rows * of_row([&](int64_t row) {
+             return std::max(double(ceil_div(row * fetches, line_)), long_row(row));
+           });
+  }
+
  private:
   int64_t blocks(int loop) const { return ceil_div(size_[loop], unit_.lanes[loop]); }
 
@@ -147,16 +156,8 @@ class MeanRows {
 }  // namespace
 
 double SpatialUnit::mean_accesses(int factor, const SpatialSizes& size) const {
-  if (fetches(factor) == 1) return MeanRows(*this, factor, size).accesses();
-  // Nothing is kept; the last block of lanes may be smaller.
-  const int own = lane_loop[factor];
-  const int64_t bytes = row_bytes(factor, size), line = line_bytes();
-  const int64_t whole = ceil_div(size[own], lanes[own]) - 1, last = size[own] - whole * lanes[own];
-  int64_t rows =
-      whole * ceil_div(bytes * fetches(factor), line) + ceil_div(last * fetches(factor), line);
-  for (int loop = 0; loop < loops; ++loop)
-    if (loop != own) rows *= ceil_div(size[loop], lanes[loop]);
-  return double(rows);
+  MeanRows rows(*this, factor, size);
+  return fetches(factor) == 1 ? rows.accesses() : rows.accesses_apart(fetches(factor));
 }
 
 }  // namespace tilewright::cost

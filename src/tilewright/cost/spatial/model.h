@@ -1,8 +1,8 @@
 // Time and traffic of a layer on a design under a mapping, by docs/spatial-timing.md: counts are
-// exact, cycles a prediction (the program is followed tile by tile, and what arrays read row by
-// row, but a loop's equal iterations are added up, and a LOAD and an array that both want the banks
-// slow each other down as they do in the first few thousand cycles). Searches compare mappings by a
-// quicker one, in which what arrays read and how they wait are means.
+// exact, cycles a prediction (the program is followed tile by tile, what arrays read row by row,
+// and LOADs piece by piece, but a loop's equal iterations are added up, and a LOAD and an array
+// that both want the banks for long slow each other down as they did so far). Searches compare
+// mappings by a quicker one, in which what arrays read and how they wait are means.
 #pragma once
 
 #include <optional>

@@ -34,6 +34,12 @@ class RowFollower {
  public:
   explicit RowFollower(const RowWalk& walk) : w_(walk), line_(walk.word * walk.banks) {
     two_ = w_.streams[1].bytes > 0;
+    for (size_t f = 0; f < 2; ++f) {
+      const RowBytes& rows = w_.streams[f];
+      moves_[f] = rows.fetches == 1;
+      for (const int64_t row : {rows.bytes, rows.last})
+        moves_[f] |= rows.accesses(row, 0, line_) < rows.accesses(row, w_.word - 1, line_);
+    }
     for (size_t level = 0; level < w_.depth; ++level) {
       periods_[level] = 1;
       for (size_t f = 0; f < 2; ++f)
@@ -50,16 +56,14 @@ class RowFollower {
   static constexpr int kKnownBits = 6;
   static constexpr int64_t kLongestPeriod = 64;  // words have up to 64 bytes
 
-  /// Where rows begin does not matter to units that each fetch for themselves.
-  int64_t step(size_t level, size_t f) const {
-    return w_.streams[f].fetches > 1 ? 0 : w_.loops[level].step[f];
-  }
+  /// Where rows begin seldom matters to units that each fetch for themselves.
+  int64_t step(size_t level, size_t f) const { return moves_[f] ? w_.loops[level].step[f] : 0; }
 
   /// Accesses of a stream for its next row.
   int64_t read(size_t f, uint8_t bits, NextRow& now) const {
     const RowBytes& rows = w_.streams[f];
     int64_t left = bits >> f & 1 ? rows.last : rows.bytes;
-    if (rows.fetches > 1) return (left * rows.fetches + line_ - 1) / line_;
+    if (rows.fetches > 1) return rows.accesses(left, now.offset[f], line_);
     int64_t at = now.offset[f];
     if (now.line[f] >= 0 && now.line[f] < w_.banks) {
       const int64_t kept = std::min(left, line_ - now.line[f] * w_.word - at);
@@ -173,6 +177,7 @@ class RowFollower {
   const RowWalk& w_;
   const int64_t line_;
   bool two_ = false;
+  std::array<bool, 2> moves_{};  ///< from row to row
   std::array<int64_t, RowWalk::kMostLoops> periods_{};
   std::array<Known, size_t{1} << kKnownBits> known_;
 };

@@ -8,6 +8,7 @@
 // follows repeats what was, so 10 000 rows cost as much time to count as 32.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,9 +24,14 @@ struct RowLoop {
 
 /// The rows that one stream reads, one in each step.
 struct RowBytes {
-  int64_t bytes = 0;  ///< 0: there is no such stream
-  int64_t last = 0;   ///< where the stream's bit is set: of a ragged block of lanes
-  int64_t fetches = 1;
+  int64_t bytes = 0;    ///< 0: there is no such stream
+  int64_t last = 0;     ///< where the stream's bit is set: of a ragged block of lanes
+  int64_t fetches = 1;  ///< more: nothing is kept from row to row
+
+  /// Accesses of a row that begins `offset` bytes behind a word's begin, if nothing of it is there.
+  int64_t accesses(int64_t row, int64_t offset, int64_t line) const {
+    return std::max((row * fetches + line - 1) / line, (offset + row + line - 1) / line);
+  }
 };
 
 struct RowCosts {

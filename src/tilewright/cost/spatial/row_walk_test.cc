@@ -37,7 +37,9 @@ class EveryRow {
     const RowBytes& rows = walk_.streams[f];
     const int64_t line = walk_.word * walk_.banks;
     int64_t left = bits >> f & 1 ? rows.last : rows.bytes, count = 0;
-    if (rows.fetches > 1) return (left * rows.fetches + line - 1) / line;
+    if (rows.fetches > 1)
+      return std::max((left * rows.fetches + line - 1) / line,
+                      (at % walk_.word + left + line - 1) / line);
     for (; left > 0; --left, ++at) {  // byte by byte
       if (kept_[f] <= at && at < kept_[f] + line) continue;
       kept_[f] = at / walk_.word * walk_.word;

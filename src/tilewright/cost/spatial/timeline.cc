@@ -1,5 +1,6 @@
 #include "tilewright/cost/spatial/timeline.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tilewright::cost {
@@ -15,6 +16,7 @@ struct Totals {
 struct Reading {
   double begin = 0, end = 0;
   double wanted = 0;                   ///< accesses of the scratchpad in a cycle
+  double late = 0;                     ///< by LOADs
   uint32_t key = 0;                    ///< of its costs
   double store_begin = 0, stored = 0;  ///< of the STORE behind it; 0: there is none
 };
@@ -28,16 +30,26 @@ struct Clock : Totals {
       used{};                      ///< by factor: last use of this tile, of the one before
   std::array<double, 2> stored{};  ///< end of the latest STORE, of the one before
 
-  void shift(double cycles) {
-    for (double* time : {&load_free, &compute_free, &store_free, &loaded[0], &loaded[1],
-                         &used[0][0], &used[0][1], &used[1][0], &used[1][1], &stored[0], &stored[1],
-                         &reading[0].begin, &reading[0].end, &reading[1].begin, &reading[1].end})
-      *time += cycles;
-    for (Reading& array : reading)
-      if (array.stored > 0) {
-        array.store_begin += cycles;
-        array.stored += cycles;
-      }
+  /// All that has changed since `before` happens later.
+  void shift(double cycles, const Clock& before) {
+    const auto move = [&](double& time, double then) {
+      if (time != then) time += cycles;
+    };
+    move(load_free, before.load_free);
+    move(compute_free, before.compute_free);
+    move(store_free, before.store_free);
+    for (size_t i : {0, 1}) {
+      move(loaded[i], before.loaded[i]);
+      move(stored[i], before.stored[i]);
+      for (size_t f : {0, 1}) move(used[f][i], before.used[f][i]);
+      Reading& array = reading[i];
+      const Reading& then = before.reading[i];
+      move(array.begin, then.begin);
+      move(array.end, then.end);
+      if (array.stored == 0) continue;
+      move(array.store_begin, then.store_begin);
+      move(array.stored, then.stored);
+    }
   }
 };
 
@@ -106,32 +118,42 @@ class Walker {
     std::array<double, 3> period{-1, -1, -1};
     for (int64_t index = 0; index < trips; ++index) {
       go_to(depth, index);
-      const Totals before = now_;
+      const Clock before = now_;
       depth + 1 == depth_ ? tile() : run(depth + 1);
       const std::array<double, 3> latest{now_.load_free - before.load_free,
                                          now_.compute_free - before.compute_free,
                                          now_.store_free - before.store_free};
-      // STOREs that fall behind hold up COMPUTEs sooner or later: not yet what goes on.
-      bool same = latest[2] - std::max(latest[0], latest[1]) <= kSame * latest[1];
-      for (int queue = 0; queue < 3; ++queue)
-        same = same && std::abs(latest[queue] - period[queue]) <= kSame * latest[1];
+      const bool same = goes_on(latest, period);
       period = latest;
       const int64_t between = trips - 2 - index;
-      if (index < 1 || between < 1 || !same) continue;
+      if (index < first_alike_ || between < 1 || !same) continue;
       skip(before, between);
       index += between;
     }
   }
 
+  /// Whether iterations go on as the latest one did, which the one before did, too. Searches
+  /// compare mappings before that is sure.
+  bool goes_on(const std::array<double, 3>& latest, const std::array<double, 3>& before) const {
+    bool same = latest[2] - std::max(latest[0], latest[1]) <= kSame * latest[1];
+    for (int queue = 0; queue < 3; ++queue)
+      same = same && std::abs(latest[queue] - before[queue]) <= kSame * latest[1];
+    if (!costs_.followed()) return same;
+    // A queue that is slower or faster than the others falls behind or catches up.
+    for (const double queue : latest)
+      same = same && (queue == 0 || std::abs(queue - latest[1]) <= kSame * latest[1]);
+    return same;
+  }
+
   /// As if `times` more iterations had passed that each took as long as the latest.
-  void skip(const Totals& before, int64_t times) {
+  void skip(const Clock& before, int64_t times) {
     const Totals after = now_;
-    auto more = [&](double Totals::* what) {
+    const auto more = [&](double Totals::* what) {
       now_.*what += double(times) * (after.*what - before.*what);
     };
     const double period =
         std::max(after.compute_free - before.compute_free, after.load_free - before.load_free);
-    now_.shift(double(times) * period);
+    now_.shift(double(times) * period, before);
     more(&Totals::instructions);
     more(&Totals::load);
     more(&Totals::compute);
@@ -151,7 +173,7 @@ class Walker {
     const double free = used[mapping_.copies[tensor_[f]] - 1];
     const double begin = std::max({now_.load_free, token(free), fetched()});
     used = {0, used[0]};
-    now_.load_free = loaded_beside_arrays(f, begin, work);
+    now_.load_free = loaded_beside_arrays(begin, work);
     now_.load += now_.load_free - begin;
     now_.loaded[f] = now_.load_free;
     changed_[f] = false;
@@ -159,22 +181,25 @@ class Walker {
 
   /// A LOAD writes into the scratchpad from which COMPUTEs read: both end later, where both want an
   /// access in the same cycle. Returns when the LOAD ends.
-  double loaded_beside_arrays(int f, double begin, const SpatialTileCosts::Load& work) {
-    const double quiet = std::min(quiet_, work.cycles);  // before the first beat
+  double loaded_beside_arrays(double begin, const SpatialTileCosts::Load& work) {
+    const double quiet = std::min(quiet_, work.cycles);
     double time = begin + quiet, left = work.cycles - quiet;
-    const double written = left > 0 ? work.accesses / left : 0;
     for (size_t which : {0, 1}) {
-      const Reading& array = now_.reading[which];
+      Reading& array = now_.reading[which];
       const double alone = std::clamp(array.begin - time, 0.0, left);
       time += alone;
       left -= alone;
-      if (left <= 0 || written <= 0 || array.wanted <= 0 || time >= array.end) continue;
-      const auto [reads, writes] = costs_.beside(array.key, array.wanted, f, keys_[depth_].load[f],
-                                                 written, time - array.begin);
-      const double both = std::min((array.end - time) / reads, left / writes);
-      time += both;
-      left -= both * writes;
-      delay(which, both * (1 - reads));
+      if (left <= 0 || time >= array.end) continue;
+      const ArrayMeeting met = costs_.meet({.compute_key = array.key,
+                                            .read = time - array.begin - array.late,
+                                            .to_read = array.end - time,
+                                            .wanted = array.wanted,
+                                            .load = &work,
+                                            .left = left});
+      time += met.cycles;
+      left -= met.written;
+      array.late += met.late;
+      delay(which, met.late);
     }
     return time + left;
   }
@@ -227,7 +252,7 @@ class Walker {
     now_.compute_free = begin + work.cycles;
     now_.reading[0] = now_.reading[1];
     now_.reading[1] = {begin + head_, now_.compute_free - tail_,
-                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_)),
+                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_)), 0,
                        keys_[depth_].compute};
     now_.compute += work.cycles;
     now_.used[0][0] = now_.used[1][0] = now_.compute_free;
@@ -251,9 +276,10 @@ class Walker {
   SpatialSizes trips_{}, last_{};
   std::array<int, 2> tensor_{}, load_order_{1, 0};
   std::array<bool, 2> changed_{true, true};
-  /// Of a COMPUTE before it reads, and behind that; of a LOAD before its first beat.
-  const double head_ = unit_.design.timing.compute_overhead - 1, tail_ = double(unit_.fill + 2);
-  const double quiet_ = unit_.design.timing.load_overhead + unit_.design.timing.read_latency - 1;
+  /// Of a COMPUTE before it reads, and behind that; of a LOAD before it can meet an array.
+  const double head_ = unit_.design.timing.compute_overhead - 1, tail_ = double(unit_.fill + 1);
+  const double quiet_ = costs_.quiet(unit_);
+  const int64_t first_alike_ = costs_.followed() ? 2 : 1;
   uint32_t not_first_ = 0, not_last_ = 0;
   Clock now_;
   /// Where the tile is in its loops: first, between or last.
@@ -266,83 +292,7 @@ class Walker {
       moves_{};  ///< by depth: factors, result
 };
 
-/// An array and a LOAD that want so many accesses in a cycle, in the mean. Who had the last access
-/// gives way. The array needs its rows in step: each access that it wants and does not get costs a
-/// cycle. A LOAD has a line more to fill meanwhile: only what is left of accesses matters to it.
-BothPaces mean_speeds(double wanted, double written) {
-  const double writes = std::min(1.0, std::max(0.5, 1 - wanted) / written);
-  const double taken = written * writes;
-  // The LOAD gets its access at once where the array had the last one, else in the next cycle;
-  // the array loses where it wants an access in that cycle.
-  const double array_last = wanted * (1 - taken), load_last = taken * (1 - wanted);
-  const double at_once = load_last > 0 ? array_last / (array_last + load_last) : 1;
-  return {1 - taken * wanted * (at_once + (1 - at_once) * wanted), writes};
-}
-
-/// Cycles of an array that show how it gets on beside a LOAD.
-constexpr int64_t kBesideCycles = 4096;
-constexpr uint32_t kApart = 8;
-
 }  // namespace
-
-SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile,
-                                   SpatialRows rows)
-    : tile_(tile), rows_(rows) {
-  for (int f : {0, 1}) {
-    const int tensor = f ? unit.choice.second() : unit.choice.first;
-    uint32_t digit = 1;
-    for (int loop = 0; loop < unit.loops; ++loop) {
-      if (!unit.in(unit.moves[tensor], loop) || tile[loop] >= unit.layer.loops[loop].extent)
-        continue;
-      load_digits_[f][loop] = digit;
-      digit *= 3;
-    }
-  }
-}
-
-const SpatialTileCosts::Load& SpatialTileCosts::load(const SpatialUnit& unit, int f, uint32_t key,
-                                                     const SpatialBox& box) {
-  Load& load = loads_[f][key];
-  if (known_loads_[f][key]) return load;
-  known_loads_[f][key] = true;
-  const int tensor = f ? unit.choice.second() : unit.choice.first;
-  const SpatialTransfer transfer = unit.transfer(tensor, box);
-  if (rows_ == SpatialRows::Followed) writers_[f].emplace(key, unit.load_walk(f, transfer, box));
-  return load = {rows_ == SpatialRows::Followed ? unit.load_cycles_followed(f, transfer, box)
-                                                : unit.load_cycles(f, transfer, box.size),
-                 unit.write_accesses(f, transfer, box.size)};
-}
-
-const SpatialUnit::Compute& SpatialTileCosts::compute(const SpatialUnit& unit, uint32_t key,
-                                                      const SpatialBox& box) {
-  if (!known_computes_[key]) {
-    known_computes_[key] = true;
-    computes_[key] = unit.compute(box.size, rows_);
-    if (rows_ == SpatialRows::Followed) arrays_.emplace(key, unit.array_walk(box.size));
-  }
-  return computes_[key];
-}
-
-double SpatialTileCosts::store(const SpatialUnit& unit, uint32_t key, const SpatialBox& box) {
-  if (!known_stores_[key]) {
-    known_stores_[key] = true;
-    stores_[key] = double(unit.store_cycles(unit.transfer(kSpatialResult, box)));
-  }
-  return stores_[key];
-}
-
-BothPaces SpatialTileCosts::beside(uint32_t compute_key, double wanted, int factor,
-                                   uint32_t load_key, double written, double after) {
-  if (rows_ == SpatialRows::Mean) return mean_speeds(wanted, written);
-  // Places that are a little apart are taken together.
-  const auto begin =
-      static_cast<uint32_t>(std::min(after, double(kBesideCycles))) / kApart * kApart;
-  const auto [found, is_new] = paces_.try_emplace({compute_key, uint32_t(factor), load_key, begin});
-  if (is_new)
-    found->second =
-        cost::beside(arrays_.at(compute_key), writers_[factor].at(load_key), begin, kBesideCycles);
-  return found->second;
-}
 
 SpatialTimeline timeline(const SpatialUnit& unit, const SpatialMapping& mapping,
                          SpatialTileCosts& costs) {

@@ -1,5 +1,5 @@
 // Programs in which arrays, LOADs and STOREs hold each other up, against the cycle simulator. Each
-// stands for a class of programs that the model once had 10 to 24 % too fast or too slow.
+// stands for a class of programs that the model once had 4 to 24 % too fast or too slow.
 #include "tilewright/cost/spatial/timeline.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +119,50 @@ const std::vector<Meeting>& meetings() {
         .kernel = 3,
         .pad = 1,
         .input = kLast},
-       "first=input j=k k=c tile=k18,y1,x16,c45,r1,s3 order=k,x,y,c,r,s copies=2,2,2"}};
+       "first=input j=k k=c tile=k18,y1,x16,c45,r1,s3 order=k,x,y,c,r,s copies=2,2,2"},
+      // Which elements of a gathering LOAD share a line follows from where each lies.
+      {"GatheredElementsLieWhereTheyDo",
+       {.dataflow = kStays,
+        .rows = 32,
+        .cols = 32,
+        .links = Links::None,
+        .spad_kb = 64,
+        .banks = 1,
+        .bus_bytes = 32,
+        .burst_bytes = 128},
+       {.inputs = 17,
+        .outputs = 9,
+        .height = 15,
+        .width = 18,
+        .kernel = 2,
+        .stride = 2,
+        .pad = 1,
+        .output = kLast},
+       "first=input i=x j=k k=c tile=k9,y4,x10,c17,r2,s1 order=k,x,y,c,r,s copies=2,2,2"},
+      // Rows that units fetch for themselves reach into another line, where they begin late.
+      {"RowsOfUnitsThatFetchForThemselvesBeginAnywhere",
+       {.dataflow = kStays,
+        .rows = 12,
+        .cols = 2,
+        .links = Links::None,
+        .spad_kb = 128,
+        .banks = 1,
+        .bank_bytes = 32,
+        .local_kb = 16,
+        .burst_bytes = 512},
+       {.inputs = 27, .outputs = 39, .height = 19, .width = 29, .input = kLast},
+       "first=weights i=k j=y k=c tile=k39,y2,x6,c27,r1,s1 order=k,y,x,c,r,s copies=2,2,2"},
+      // A STORE that is done while a loop goes on is not done later for that.
+      {"WhatALoopDoesNotDoIsNotLater",
+       {.dataflow = kStays,
+        .rows = 12,
+        .cols = 4,
+        .links = Links::Full,
+        .spad_kb = 16,
+        .banks = 1,
+        .local_kb = 128},
+       {.inputs = 4, .outputs = 16, .height = 13, .width = 15, .output = kLast},
+       "first=weights i=k j=x k=c tile=k16,y5,x15,c1,r1,s1 order=k,x,y,c,r,s copies=2,2,2"}};
   return all;
 }
 
@@ -134,7 +177,7 @@ TEST_P(SpatialMeetings, EqualsTheSimulatorClosely) {
   const double model = evaluate(design, layer, *mapped).cycles;
   const auto sim = spatial::simulate(design, program_of(design, layer, *mapped));
   ASSERT_TRUE(sim) << to_string(sim.error());
-  EXPECT_NEAR(model / double(sim->cycles), 1, 0.03) << model << ", " << sim->cycles;
+  EXPECT_NEAR(model / double(sim->cycles), 1, 0.015) << model << ", " << sim->cycles;
 }
 
 INSTANTIATE_TEST_SUITE_P(Timeline, SpatialMeetings, testing::ValuesIn(meetings()),

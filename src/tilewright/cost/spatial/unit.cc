@@ -244,9 +244,9 @@ SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) cons
     }
     if (one_line) line *= spans[i].there;
     joined = joined && (spans[i].there == t.dims[i].extent || t.packed);
-    // Dimensions of one position behind a row say nothing.
-    one_line = one_line && joined && i > 0 &&
-               (joins_next[i - 1] || (line == t.element_bytes && !has_biases(tensor, i)));
+    // Dimensions of one position behind a row say nothing; that of the biases stays one.
+    one_line = one_line && joined && i > 0 && !has_biases(tensor, i) &&
+               (line == t.element_bytes || (joins_next[i - 1] && !has_biases(tensor, i - 1)));
   }
   if (rows * run == 0) return {0, 0, total};
   if (moved.stretch == run) moved.stretch = moved.stretch_zeros = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/accel/spatial/isa.h"
 #include "tilewright/cost/spatial/array_walk.h"
 #include "tilewright/cost/spatial/mapping.h"
 
@@ -38,6 +39,19 @@ struct SpatialSpan {
   bool dense = true;  ///< neighbours in DRAM
   friend bool operator==(const SpatialSpan&, const SpatialSpan&) = default;
 };
+
+/// The same in DRAM.
+struct SpatialReach {
+  SpatialSpan span;
+  int64_t step = 1;    ///< elements from one position to the next
+  int64_t before = 0;  ///< positions in front of the tensor
+  int64_t first = 0;   ///< index of the first position that is there
+};
+
+/// Bytes from one element of each dimension to the next.
+std::vector<int64_t> pitches(const SpatialTensor& tensor);
+/// How many of the last dimensions follow each other in DRAM.
+size_t run_dims(const SpatialTensor& tensor, const std::vector<SpatialReach>& reach);
 
 /// How a tile of a factor lies in the scratchpad: a position of a dimension is `pitch` bytes from
 /// the one before; the lanes' dimension lies in blocks, or as a whole, innermost.
@@ -112,6 +126,10 @@ struct SpatialUnit {
   /// spans: of the tensor's dimensions.
   SpatialTransfer transfer(int tensor, const SpatialSpan* spans) const;
   SpatialTransfer transfer(int tensor, const SpatialBox& box) const;
+  std::vector<SpatialReach> reach(int tensor, const SpatialBox& box) const;
+  /// The instruction, without addresses and biases.
+  spatial::Load load(int factor, const SpatialBox& box) const;
+  int64_t packed_bytes(const SpatialSizes& size) const;  ///< of a tile of the packed factor
   /// Of a dimension that a tile of this size holds at most, with the zeros around them.
   int64_t elements(int tensor, size_t dim, const SpatialSizes& size) const;
   /// Of one copy, which begins at a word.
@@ -127,14 +145,10 @@ struct SpatialUnit {
     int64_t steps;
   };
   double load_cycles(int factor, const SpatialTransfer& transfer, const SpatialSizes& size) const;
-  /// The same with zeros where they are.
-  double load_cycles_followed(int factor, const SpatialTransfer& transfer,
-                              const SpatialBox& box) const;
-  LoadWalk load_walk(int factor, const SpatialTransfer& transfer, const SpatialBox& box) const;
-  int64_t zeros_before(int tensor, size_t dim, const SpatialBox& box) const;
   int64_t store_cycles(const SpatialTransfer& transfer) const;
   int64_t elements_of_run(const SpatialTransfer& transfer) const;  ///< of a STORE
   Compute compute(const SpatialSizes& size, SpatialRows how) const;
+  double compute_overhead() const;  ///< cycles of a COMPUTE beside its steps
   struct RowsRead {
     double cycles, accesses;
   };

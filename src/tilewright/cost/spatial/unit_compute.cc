@@ -5,11 +5,6 @@
 
 namespace tilewright::cost {
 
-namespace {
-/// Steps of a COMPUTE that is followed cycle by cycle: about 10 ms.
-constexpr int64_t kMostFollowed = int64_t{1} << 20;
-}  // namespace
-
 /// Cycles from the first read of a row to the last step, and accesses, if nothing else reads.
 SpatialUnit::RowsRead SpatialUnit::read_rows(const SpatialSizes& size, int64_t steps,
                                              SpatialRows how) const {
@@ -32,6 +27,10 @@ double SpatialUnit::read_block(const SpatialSizes& size, double rows, double blo
   return rows * std::max(bytes / line, pitch > bytes ? std::min(1.0, pitch / line) : 0);
 }
 
+double SpatialUnit::compute_overhead() const {
+  return double(design.timing.compute_overhead + 1 + fill);
+}
+
 SpatialUnit::Compute SpatialUnit::compute(const SpatialSizes& size, SpatialRows how) const {
   int64_t steps = 1, block_count = 1;
   for (int loop = 0; loop < loops; ++loop) {
@@ -39,13 +38,8 @@ SpatialUnit::Compute SpatialUnit::compute(const SpatialSizes& size, SpatialRows 
     steps *= count;
     if (in(block_loops, loop)) block_count *= count;
   }
-  const double overhead = double(design.timing.compute_overhead + 1 + fill);
+  const double overhead = compute_overhead();
   const auto [cycles, accesses] = read_rows(size, steps, how);
-  if (how == SpatialRows::Followed && steps <= kMostFollowed) {
-    const double weights = stationary ? double(block_rows(size).costs().accesses) : 0;
-    const int64_t alone = cycles_alone(array_walk(size), steps);
-    return {overhead - 1 + double(alone), accesses + weights, steps};
-  }
   if (!stationary) return {overhead + cycles, accesses, steps};
   // Lanes of ragged blocks that do nothing are not read.
   const int row_loop = row_loop_of_blocks();

@@ -1,0 +1,116 @@
+#include "tilewright/cost/spatial/tile_costs.h"
+
+#include <algorithm>
+
+namespace tilewright::cost {
+namespace {
+
+/// An array and a LOAD that want so many accesses in a cycle, in the mean. Who had the last access
+/// gives way. The array needs its rows in step: each access that it wants and does not get costs a
+/// cycle. A LOAD has a line more to fill meanwhile: only what is left of accesses matters to it.
+std::pair<double, double> mean_speeds(double wanted, double written) {
+  const double writes = std::min(1.0, std::max(0.5, 1 - wanted) / written);
+  const double taken = written * writes;
+  // The LOAD gets its access at once where the array had the last one, else in the next cycle;
+  // the array loses where it wants an access in that cycle.
+  const double array_last = wanted * (1 - taken), load_last = taken * (1 - wanted);
+  const double at_once = load_last > 0 ? array_last / (array_last + load_last) : 1;
+  return {1 - taken * wanted * (at_once + (1 - at_once) * wanted), writes};
+}
+
+/// Until one of the two is done, at these speeds from now on.
+ArrayMeeting gone_on(const ArrayMeeting& met, const SpatialTileCosts::Both& both, double reads,
+                     double writes) {
+  const double more = std::max(0.0, std::min((both.to_read + met.late - met.cycles) / reads,
+                                             (both.left - met.written) / writes));
+  return {met.cycles + more, met.late + more * (1 - reads), met.written + more * writes};
+}
+
+/// Cycles for which an array and a LOAD are followed; then they go on as they did.
+constexpr int64_t kMostMet = 16384;
+/// Steps of a COMPUTE that is followed cycle by cycle: about 10 ms.
+constexpr int64_t kMostFollowed = int64_t{1} << 20;
+
+}  // namespace
+
+SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile,
+                                   SpatialRows rows)
+    : tile_(tile), rows_(rows) {
+  for (int f : {0, 1}) {
+    const int tensor = f ? unit.choice.second() : unit.choice.first;
+    uint32_t digit = 1;
+    for (int loop = 0; loop < unit.loops; ++loop) {
+      if (!unit.in(unit.moves[tensor], loop) || tile[loop] >= unit.layer.loops[loop].extent)
+        continue;
+      load_digits_[f][loop] = digit;
+      digit *= 3;
+    }
+  }
+}
+
+const SpatialTileCosts::Load& SpatialTileCosts::load(const SpatialUnit& unit, int f, uint32_t key,
+                                                     const SpatialBox& box) {
+  Load& load = loads_[f][key];
+  if (known_loads_[f][key]) return load;
+  known_loads_[f][key] = true;
+  const int tensor = f ? unit.choice.second() : unit.choice.first;
+  const SpatialTransfer transfer = unit.transfer(tensor, box);
+  if (rows_ == SpatialRows::Mean) {
+    const double cycles = unit.load_cycles(f, transfer, box.size), writing = cycles - quiet(unit);
+    const double accesses = unit.write_accesses(f, transfer, box.size);
+    return load = {cycles, writing > 0 ? accesses / writing : 0, nullptr};
+  }
+  spatial::Load moved = unit.load(f, box);
+  moved.bias_words = static_cast<uint16_t>(transfer.biases);
+  auto walk = std::find_if(walks_.begin(), walks_.end(),
+                           [&](const auto& known) { return known.first == moved; });
+  if (walk == walks_.end())
+    walk = walks_.emplace(walks_.end(), moved, LoadWalk(unit.design, moved));
+  return load = {quiet(unit) + double(walk->second.cycles()), 0, &walk->second};
+}
+
+const SpatialUnit::Compute& SpatialTileCosts::compute(const SpatialUnit& unit, uint32_t key,
+                                                      const SpatialBox& box) {
+  SpatialUnit::Compute& compute = computes_[key];
+  if (known_computes_[key]) return compute;
+  known_computes_[key] = true;
+  if (rows_ == SpatialRows::Mean) return compute = unit.compute(box.size, rows_);
+  const ArrayWalk walk = unit.array_walk(box.size);
+  const FollowedArray& array =
+      arrays_.try_emplace(key, walk, std::min(walk.steps, kMostFollowed)).first->second;
+  if (walk.steps > kMostFollowed) return compute = unit.compute(box.size, rows_);
+  return compute = {unit.compute_overhead() - 1 + double(array.cycles()), 0, walk.steps};
+}
+
+double SpatialTileCosts::store(const SpatialUnit& unit, uint32_t key, const SpatialBox& box) {
+  if (!known_stores_[key]) {
+    known_stores_[key] = true;
+    stores_[key] = double(unit.store_cycles(unit.transfer(kSpatialResult, box)));
+  }
+  return stores_[key];
+}
+
+double SpatialTileCosts::quiet(const SpatialUnit& unit) const {
+  const spatial::Timing& time = unit.design.timing;
+  const int before = std::max(1, time.load_overhead - 1);
+  return rows_ == SpatialRows::Mean ? before + time.read_latency : before;
+}
+
+ArrayMeeting SpatialTileCosts::meet(const Both& both) {
+  const Load& load = *both.load;
+  if (rows_ == SpatialRows::Mean) {
+    if (load.wanted <= 0 || both.wanted <= 0) return {};
+    const auto [reads, writes] = mean_speeds(both.wanted, load.wanted);
+    return gone_on({}, both, reads, writes);
+  }
+  const auto read = static_cast<int64_t>(both.read);
+  const auto written = static_cast<int64_t>(double(load.walk->cycles()) - both.left);
+  const auto [found, is_new] = meetings_.try_emplace({both.compute_key, read, load.walk, written});
+  ArrayMeeting& met = found->second;
+  if (is_new) met = arrays_.at(both.compute_key).meet(read, *load.walk, written, kMostMet);
+  if (met.cycles < kMostMet) return met;
+  return gone_on(met, both, std::max(0.1, 1 - met.late / met.cycles),
+                 std::max(0.1, met.written / met.cycles));
+}
+
+}  // namespace tilewright::cost
