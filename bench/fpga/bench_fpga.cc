@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
   best->add_option("--types", types, "only these of f32, i16, i8")
       ->check(CLI::IsMember({"f32", "bf16", "i16", "i8"}));
   best->add_flag("--waits", chosen.details, "also who waits for what");
-  drawn("cells", "random designs: model against Yosys", cells);
+  drawn("cells", "random designs: model against Yosys", cells)
+      ->add_flag("--modules", chosen.details, "also LUTs and flip-flops of each kind of module");
   CLI11_PARSE(app, argc, argv);
   return status;
 }

@@ -55,9 +55,11 @@ void add_cells(Cells& sum, std::string_view cell, int64_t count) {
   const auto is = [cell](std::string_view prefix) { return begins_with(cell, prefix); };
   // LUT RAM and shift registers sit in LUTs, too; the wide ones take the LUTs of several.
   if (is("LUT") || is("SRL")) sum.lut += count;
-  if (is("RAM32X1D") || is("RAM64X1D")) sum.lut += 2 * count;
-  if (is("RAM32M") || is("RAM64M")) sum.lut += 4 * count;
-  if (is("RAM128X1D")) sum.lut += 4 * count;
+  int64_t memory = 0;
+  if (is("RAM32X1D") || is("RAM64X1D")) memory = 2 * count;
+  if (is("RAM32M") || is("RAM64M") || is("RAM128X1D")) memory = 4 * count;
+  sum.lut += memory;
+  sum.lut_ram += memory;
   if (is("FD")) sum.ff += count;
   if (is("DSP48")) sum.dsp += count;
   if (is("RAMB18")) sum.bram18 += count;
@@ -252,6 +254,7 @@ ModuleReport read_report(std::string_view report) {
   for (const MemoryBox& box : out.memories) {
     const Cells cells = cells_of(box);
     out.cells.lut += cells.lut;
+    out.cells.lut_ram += cells.lut;
     out.cells.bram18 += cells.bram18;
   }
   return out;
@@ -311,6 +314,7 @@ Cells Synthesis::cells() const {
     sum.dsp += m.copies * m.cells.dsp;
     sum.bram18 += m.copies * m.cells.bram18;
     sum.carry += m.copies * m.cells.carry;
+    sum.lut_ram += m.copies * m.cells.lut_ram;
   }
   return sum;
 }

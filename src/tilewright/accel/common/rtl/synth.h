@@ -18,6 +18,7 @@ namespace tilewright::accel {
 /// block RAM counts as two.
 struct Cells {
   int64_t lut = 0, ff = 0, dsp = 0, bram18 = 0, carry = 0;
+  int64_t lut_ram = 0;  ///< LUTs among `lut` that are memory
 };
 
 /// A memory that Yosys left as it is: `size` words of `width` bits. Among xc7 cells it counts as a
