@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tuning by two agents with a core each, in turn with `tune` and its own processes on both cores.
 
-  agents.py --trials 60 --times 3
+  agents.py --trials 320 --times 3 --direct
 
 Each agent has a host name, a machine's id and a cache of its own (by `unshare`, so root must start this): two machines
 to the fleet, which measure at the same time. All runs begin with empty stores. `candidates_s`: trials by the seconds
