@@ -302,24 +302,37 @@ TEST(DefaultSchedule, NextWeightsAreFetchedWhereTheyAreConstantAndFitL2) {
   EXPECT_THAT(marked(2 * kPart), ::testing::IsEmpty());
 }
 
-/// Blocks of rows are few, and a partial tile of columns is cut off: the threads get both joined.
-TEST(DefaultSchedule, BlocksOfRowsAreSharedOutWithTheColumns) {
-  const Func func =
-      func_of({"tilewright", "GemmPacked", {{90, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}});
-  cost::TilePoint point{6, 2};
-  point.block = 30;
+/// Iterations of each parallel loop of the product at a point, for two threads.
+std::vector<int64_t> parallel_pieces(const Func& func, const cost::TilePoint& point) {
   const Result<schedule::Trace> trace = trace_at(func, point, target_of(16), 2);
-  ASSERT_TRUE(trace) << to_string(trace.error());
+  EXPECT_TRUE(trace) << to_string(trace.error());
   const Result<Func> scheduled = schedule::replay(func, *trace);
-  ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+  EXPECT_TRUE(scheduled) << to_string(scheduled.error());
   std::vector<int64_t> pieces;
   walk(scheduled->body, [&](const Stmt& s) {
     const For* loop = s.as<For>();
     if (loop != nullptr && loop->kind == ForKind::Parallel)
       pieces.push_back(as_int(loop->extent).value_or(0));
   });
+  return pieces;
+}
+
+/// Blocks of rows are few, and a partial tile of columns is cut off: the threads get both joined.
+TEST(DefaultSchedule, BlocksOfRowsAreSharedOutWithTheColumns) {
+  const Func func =
+      func_of({"tilewright", "GemmPacked", {{90, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}});
   // 3 blocks of 5 tiles, by 2 whole tiles of columns and a partial one.
-  EXPECT_THAT(pieces, ::testing::ElementsAre(3 * 2 * 5, 3 * 5));
+  EXPECT_THAT(parallel_pieces(func, {6, 2, 1, false, 0, 30}),
+              ::testing::ElementsAre(3 * 2 * 5, 3 * 5));
+}
+
+/// 62 rows are eleven tiles of which the last is partial, in blocks of four; 24 columns are three.
+TEST(DefaultSchedule, TilesOfTheLastBlockOfRowsAreSharedOut) {
+  const Func func =
+      func_of({"tilewright", "GemmPacked", {{62, 24}, {6, 24, 4}, {24}}, {{"n", int64_t{24}}}});
+  // Whole blocks; whole tiles of the last one, and its partial ones.
+  EXPECT_THAT(parallel_pieces(func, {6, 2, 1, false, 0, 24}),
+              ::testing::ElementsAre(2 * 3 * 4, 3 * 2, 3));
 }
 
 /// 50 rows are eight tiles of six and one of two: blocks of two and of three tiles end in it.

@@ -214,9 +214,10 @@ class TileRule {
   void cut_last_block() {
     for (const std::string& part : draft_.parts_of(row_block_)) {
       if (!draft_.attempt(schedule::Cut{part, {whole_blocks_, 1}})) continue;
-      const std::string last = row_outer_ + part.substr(row_block_.size()) + "@1";
-      if (!tile_.row.exact() && whole_tiles_ > 0)
-        draft_.attempt(schedule::Cut{last, {whole_tiles_, 1}});
+      if (tile_.row.exact() || whole_tiles_ == 0) continue;
+      const std::string last = part.substr(row_block_.size()) + "@1";
+      if (!cut_outside(draft_, name_ + last, row_outer_ + last, threads_))
+        draft_.attempt(schedule::Cut{row_outer_ + last, {whole_tiles_, 1}});
     }
   }
 
