@@ -55,6 +55,7 @@ struct Contraction {
   bool reuse = true;    ///< each vector is used by all rows; false: both operands vary with lanes
   bool narrow = false;  ///< row operand to be widened before it multiplies
   bool fused = true;    ///< a product and its addition are one instruction
+  double counted = 1;   ///< part of the terms that count: others fill up blocks of channels
   std::vector<Inside> insides;
   /// Where a copy in the tile leaves the finished result in other order than that of the sum: what
   /// it writes, in the same axes.

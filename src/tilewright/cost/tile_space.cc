@@ -97,10 +97,10 @@ int64_t most_rows(const Contraction& c, const hw::CpuTarget& target) {
   return std::min<int64_t>(extent(c, c.rows), most);
 }
 
-/// Part of the terms that tiles of `rows` take: those whose tap no row of the tile has in the
-/// padding.
+/// Part of the terms that tiles of `rows` take: not those that fill up blocks, nor those whose tap
+/// no row of the tile has in the padding.
 double counted(const Contraction& c, int64_t rows) {
-  double share = 1;
+  double share = c.counted;
   for (const Inside& inside : c.insides) {
     const int64_t size = extent(c, inside.axis), taps = extent(c, inside.tap);
     const int64_t tile = inside.axis == c.rows ? rows : 1, tiles = ceil_div(size, tile);

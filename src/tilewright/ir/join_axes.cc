@@ -172,14 +172,16 @@ class Joining {
           named_first += var != nullptr && *var == first;
           named_second += var != nullptr && *var == second;
         });
-    const bool guarded = nest.block->guard && uses_any(nest.block->guard, loop_vars(nest));
-    return !guarded && named_first == known && named_second == known;
+    return !guards(nest, first) && !guards(nest, second) && named_first == known &&
+           named_second == known;
   }
 
-  static std::vector<Var> loop_vars(const Nest& nest) {
-    std::vector<Var> vars;
-    for (const For* loop : nest.loops) vars.push_back(loop->var);
-    return vars;
+  /// Whether the block's guard names a loop of iteration `var`.
+  static bool guards(const Nest& nest, const Var& var) {
+    if (!nest.block->guard) return false;
+    return std::any_of(nest.block->iters.begin(), nest.block->iters.end(), [&](const Iter& iter) {
+      return iter.var == var && uses_any(nest.block->guard, free_vars(iter.binding));
+    });
   }
 
   Func rewritten() {

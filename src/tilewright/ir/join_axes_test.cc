@@ -96,6 +96,27 @@ func f(x: f32[7,5], b: f32[5], out y: f32[7,5]) {
                     Stage::Scheduled));
 }
 
+TEST(JoinAxes, AxesBesideThoseThatAGuardNames) {
+  const auto joined = [](const std::string& guard) {
+    return !stays(R"(
+func f(x: f32[7,5,2,3], const W: f32[2,3], out y: f32[7,5]) {
+  for i in 7, j in 5 {
+    block start(h: space 7 = i, w: space 5 = j) { y[h, w] = 0.0 }
+  }
+  for i2 in 7, j2 in 5, o in 2, c in 3 {
+    block sum(h: space 7 = i2, w: space 5 = j2, r: reduce 2 = o, s: reduce 3 = c) where )" +
+                  guard + R"( {
+      y[h, w] += x[h, w, r, s] * W[r, s]
+    }
+  }
+}
+)");
+  };
+  EXPECT_TRUE(joined("o * 3 + c < 4"));     // pixels
+  EXPECT_TRUE(joined("i2 * 5 + j2 < 33"));  // terms
+  EXPECT_FALSE(joined("i2 + o < 8"));
+}
+
 TEST(JoinAxes, WholeAxesOnly) {
   EXPECT_TRUE(stays(R"(
 func f(x: f32[7,6], out y: f32[7,5]) {

@@ -5,6 +5,7 @@
 #include "tilewright/schedule/access.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tilewright/ir/walk.h"
 #include "tilewright/schedule/digits.h"
@@ -237,6 +238,21 @@ std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds
   for (const Expr& e : all)
     if (!arith::prove(e, domain)) rest.push_back(e);
   return rest;
+}
+
+bool leaves_elements_out(const Block& block, const arith::Bounds& bounds) {
+  const std::vector<Expr> rest = residual_guard(block, bounds);
+  const Store* store = single_store(block);
+  if (rest.empty() || store == nullptr || store->combine == Combine::Set) return !rest.empty();
+  std::set<Var> terms, elements;
+  for (const Iter& iter : block.iters)
+    for (const Var& v : free_vars(iter.binding))
+      (iter.kind == IterKind::Reduce ? terms : elements).insert(v);
+  return std::any_of(rest.begin(), rest.end(), [&](const Expr& e) {
+    const std::vector<Var> vars = free_vars(e);
+    return std::any_of(vars.begin(), vars.end(),
+                       [&](const Var& v) { return !terms.contains(v) || elements.contains(v); });
+  });
 }
 
 bool order_matters(MathMode math, DType dtype, Combine combine) {

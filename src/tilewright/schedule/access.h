@@ -76,6 +76,9 @@ std::vector<Id> loops_below(const Tree& tree, Id id, Id scope);
 /// space) inside their extents.
 std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds,
                                  bool space_only = false);
+/// Whether the guard keeps the block from elements of its box. One of a sum that names reduction
+/// loops alone only leaves terms out: each element gets its sum all the same.
+bool leaves_elements_out(const Block& block, const arith::Bounds& bounds);
 
 /// True if regrouping updates of this kind can change a result under `math`.
 bool order_matters(MathMode math, DType dtype, Combine combine);

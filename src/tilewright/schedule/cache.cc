@@ -200,7 +200,7 @@ Result<Func> run(const CacheWrite& step, const Func& func) {
   TW_TRY_STATUS(check_new_name(names, step.copy));
   const auto axes = axes_of(single_store(main)->indices, main);
   const arith::Bounds inner = tree.bounds_at(plan.producer.main);
-  if (!axes || !residual_guard(main, inner).empty())
+  if (!axes || leaves_elements_out(main, inner))
     return refuse(3, fmt::format("the elements of {} are not plain iterations of {}",
                                  plan.buffer.name(), step.block));
   const std::vector<Id> loops = loops_below(tree, plan.producer.main, plan.scope);

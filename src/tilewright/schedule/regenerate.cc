@@ -78,7 +78,7 @@ bool writes_all(const Tree& tree, const Uses& uses, Id writer, Id shared, const 
   const Store* store = single_store(block);
   if (store == nullptr || store->buffer != buffer) return false;
   arith::Bounds all = tree.bounds_at(writer);
-  if (!residual_guard(block, all).empty()) return false;
+  if (leaves_elements_out(block, all)) return false;
   if (!all_run(tree, loops_below(tree, writer, shared), all)) return false;
   if (block.guard && several_setters(tree, uses, buffer)) return false;
   // A shared loop that the sum runs over leaves the element unfinished in one iteration.

@@ -4,6 +4,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/integers.h"
+#include "tilewright/tensor/channel_blocks.h"
 #include "tilewright/tensor/pool.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
@@ -276,6 +277,7 @@ Result<Window> blocked_conv_window(const OpCall& call) {
   if (groups < 1 || x[1] != w[1] * groups || x.back() != w[w.size() - 2] || w[0] % groups != 0)
     return invalid(call, fmt::format("input {}, packed weight {} and group {} do not fit together",
                                      to_string(x), to_string(w), groups));
+  TW_TRY_STATUS(check_channels(call));
   TW_TRY_STATUS(require_shape(call, 2, {w[0] * w.back()}));
   return window_of(call, blocked_spatial_of(x), {w.begin() + 2, w.end() - 2});
 }
@@ -309,20 +311,22 @@ Tensors define_conv_blocked(const OpCall& call, const Tensors& in) {
   const Tensor x = skip ? in[0] : pad_for(window, in[0], "conv_pad", const_of(in[0].dtype(), 0));
   const Tensor& w = in[1];
   const int64_t groups = call.attrs.get_int("group", 1), per_group = w.dim(0) / groups;
+  const ChannelSum channels = channel_sum(call);
   const std::vector<Dim> over =
-      around_taps<Dim>({{"co", w.dim(1)}}, tap_dims(window), {{"ci", w.dim(w.rank() - 2)}});
-  const Tensor sum =
-      reduce("conv", blocked_axes(type.shape, "ko", "ki"), over, Combine::Add,
-             [&](const Indices& at, const Indices& r) {
-               const Expr co = groups == 1 ? r[0] : affine(at[1] / per_group, w.dim(1)) + r[0];
-               Indices weight = {at[1]};
-               weight.insert(weight.end(), r.begin(), r.end());
-               weight.push_back(at.back());
-               Indices places = taps_of(window, {at[0], co}, at, r, 1, r.back());
-               const Expr inside = skip ? take_padding_off(window, x, places) : Expr();
-               const Expr term = cast(acc, x(places)) * cast(acc, w(weight));
-               return guarded(inside, term, const_of(acc, -0.0));
-             });
+      around_taps<Dim>({{"co", channels.blocks}}, tap_dims(window), {{"ci", channels.per_block}});
+  const Tensor sum = reduce(
+      "conv", blocked_axes(type.shape, "ko", "ki"), over, Combine::Add,
+      [&](const Indices& at, const Indices& r) {
+        const Expr co = groups == 1 ? r[0] : affine(at[1] / per_group, w.dim(1)) + r[0];
+        Indices weight = {at[1]};
+        weight.insert(weight.end(), r.begin(), r.end());
+        weight.push_back(at.back());
+        Indices places = taps_of(window, {at[0], co}, at, r, 1, r.back());
+        const Expr inside = skip ? take_padding_off(window, x, places) : Expr();
+        const Expr term = cast(acc, x(places)) * cast(acc, w(weight));
+        return guarded(inside, term, const_of(acc, -0.0));
+      },
+      {}, channels.counts);
   return {finish(call, in, sum, type.dtype, "ko", "ki")};
 }
 

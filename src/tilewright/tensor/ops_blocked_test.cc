@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tilewright/ir/text.h"
 #include "tilewright/tensor/op_testing.h"
 
@@ -78,6 +80,20 @@ TEST(Blocked, ConvolutionEqualsConv) {
                  run_op("Conv", {x, w, bias}, attrs)[0], 0, to_string(c.w));
     expect_close(from_blocked(ours("ConvBlocked", {blocked, packed}, attrs), c.w[0]),
                  run_op("Conv", {x, w}, attrs)[0]);
+  }
+}
+
+TEST(Blocked, WhatFillsABlockUpCountsInNoSum) {
+  for (const int64_t channels : {3, 6}) {  // of one block and of two
+    const Array x = random_array(DType::F32, {1, channels, 5, 5}, 1),
+                w = random_array(DType::F32, {4, channels, 3, 3}, 2);
+    const Array packed =
+        ours("PackConvWeight", {w}, {{"block_in", int64_t{4}}, {"block_out", int64_t{4}}});
+    Array blocked = to_blocked(x, 4);
+    for (int64_t i = 0; i < blocked.size(); ++i)
+      if (i / 100 * 4 + i % 4 >= channels) blocked.set(i, std::numeric_limits<double>::infinity());
+    expect_close(ours("ConvBlocked", {blocked, packed}, {{"channels", channels}}),
+                 to_blocked(run_op("Conv", {x, w})[0], 4));
   }
 }
 
@@ -192,6 +208,15 @@ TEST(Blocked, ColumnsOfAProductInParts) {
                ours("GemmPacked", {a, packed}, whole).reshaped({2, 5, 3, 8}));
   EXPECT_THAT(our_error("GemmPacked", {a, packed}, {{"n", int64_t{24}}, {"parts", int64_t{4}}}),
               HasSubstr("no 4 equal parts of blocks"));
+}
+
+TEST(Blocked, RejectsChannelsThatDoNotFillTheBlocks) {
+  for (const int64_t channels : {0, 4, 9})
+    EXPECT_THAT(
+        our_error("ConvBlocked",
+                  {Array(DType::F32, {1, 2, 5, 5, 4}), Array(DType::F32, {1, 2, 3, 3, 4, 4})},
+                  {{"channels", channels}}),
+        HasSubstr("channels do not fill the blocks of the packed weight"));
 }
 
 TEST(Blocked, RejectsWhatDoesNotFit) {

@@ -6,6 +6,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/integers.h"
+#include "tilewright/tensor/channel_blocks.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 
@@ -47,6 +48,7 @@ Result<Phases> phases_of(const OpCall& call) {
     return invalid(call, fmt::format("input {}, packed weight {} and strides {} do not fit",
                                      to_string(x), to_string(w), to_string(p.strides)));
   p.blocks = w[0] / p.phases;
+  TW_TRY_STATUS(check_channels(call));
   TW_TRY_STATUS(require_shape(call, 2, {p.blocks * w.back()}));
   return p;
 }
@@ -93,11 +95,13 @@ Tensors define_phase_conv(const OpCall& call, const Tensors& in) {
   space.push_back({"ko", p.blocks});
   for (size_t i = 0; i < rank; ++i) space.push_back({"q" + spatial[i], p.output[i]});
   space.push_back({"ki", type.shape.back()});
-  std::vector<Dim> over = {{"co", w.dim(1)}};
+  const ChannelSum channels = channel_sum(call);
+  std::vector<Dim> over = {{"co", channels.blocks}};
   for (const Dim& tap : dims_of(p.taps, tap_names(rank))) over.push_back(tap);
-  over.push_back({"ci", w.dim(w.rank() - 2)});
-  const Tensor sum =
-      reduce("conv", space, over, Combine::Add, [&](const Indices& at, const Indices& r) {
+  over.push_back({"ci", channels.per_block});
+  const Tensor sum = reduce(
+      "conv", space, over, Combine::Add,
+      [&](const Indices& at, const Indices& r) {
         const Indices phase(at.begin() + 1, at.begin() + 1 + static_cast<std::ptrdiff_t>(rank));
         const Expr ko = affine(flat_phase(phase, p.strides), p.blocks) + at[1 + rank];
         Indices source = {at[0], r[0]}, weight = {ko};
@@ -109,7 +113,8 @@ Tensors define_phase_conv(const OpCall& call, const Tensors& in) {
         weight.insert(weight.end(), r.begin(), r.end());
         weight.push_back(at.back());
         return cast(acc, x(source)) * cast(acc, w(weight));
-      });
+      },
+      {}, channels.counts);
 
   std::vector<std::string> names = {"n", "ko"};
   for (const std::string& axis : spatial) names.insert(names.end(), {"q" + axis, "p" + axis});

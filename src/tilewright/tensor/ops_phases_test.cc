@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tilewright/tensor/op_testing.h"
 
 namespace tilewright::tensor {
@@ -37,6 +39,21 @@ TEST(PhaseConv, SumsEveryStridethTap) {
     });
     expect_close(got, want, 0, std::to_string(begin));
   }
+}
+
+TEST(PhaseConv, WhatFillsABlockUpCountsInNoSum) {
+  Array x = random_array(DType::F32, {1, 2, 3, 4, 2}, 1);
+  const Array w = random_array(DType::F32, {8, 2, 2, 2, 2, 2}, 2);
+  const auto sum = [&](double filling) {
+    for (int64_t i = x.size() / 2 + 1; i < x.size(); i += 2) x.set(i, filling);
+    return run_one("PhaseConvBlocked", {x, w},
+                   {{"strides", Ints{2, 2}},
+                    {"begin", Ints{0, 0}},
+                    {"output", Ints{3, 4}},
+                    {"channels", int64_t{3}}});
+  };
+  const Array zeros = sum(0);
+  expect_close(sum(std::numeric_limits<double>::infinity()), zeros);
 }
 
 TEST(PhaseConv, RefusesWhatDoesNotFit) {

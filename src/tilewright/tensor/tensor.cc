@@ -22,6 +22,7 @@ struct ComputationNest {
   AxisVars axes;
   bool init = false;
   Stmt store;
+  Expr guard;  ///< in terms of the axes; absent means always
 };
 
 /// How tensors come about: nests for compute and reduce, a statement for raw.
@@ -188,14 +189,17 @@ Tensor compute(std::string name, std::vector<Dim> space,
 
 Tensor reduce(std::string name, std::vector<Dim> space, std::vector<Dim> over, Combine combine,
               const std::function<Expr(const Indices&, const Indices&)>& f,
-              const std::function<Expr(const Indices&)>& init) {
+              const std::function<Expr(const Indices&)>& init,
+              const std::function<Expr(const Indices&)>& counts) {
   ComputationNest first, update;
   first.init = true;
   first.axes = make_axes(space, {});
   update.axes = make_axes(space, over);
   const Indices at = refs(update.axes, 0, space.size());
   const Indices first_at = refs(first.axes, 0, space.size());
-  Expr value = f(at, refs(update.axes, space.size(), over.size()));
+  const Indices terms = refs(update.axes, space.size(), over.size());
+  Expr value = f(at, terms);
+  if (counts) update.guard = counts(terms);
   Expr start = init ? init(first_at) : identity(combine, value.dtype());
   TW_CHECK(combine != Combine::Set, "{}: a reduction needs a combining store", name);
   TW_CHECK(start.dtype() == value.dtype(), "{}: init is {}, value is {}", name,
@@ -290,10 +294,12 @@ class FuncBuilder {
     const std::string block_name = tensor + (nest.init ? ".init" : "");
     Block block{block_name, nest.axes.iters, Expr(), {}, replace_buffers(nest.store, map_)};
     std::vector<Var> loops;
+    VarMap bindings;
     for (size_t i = 0; i < block.iters.size(); ++i) {
       loops.emplace_back(block_name + "." + nest.axes.names[i]);
-      block.iters[i].binding = ref(loops[i]);
+      block.iters[i].binding = bindings[block.iters[i].var] = ref(loops[i]);
     }
+    if (nest.guard) block.guard = substitute(nest.guard, bindings);
     std::vector<Expr> trip_counts;
     for (const Iter& iter : block.iters) trip_counts.push_back(iter.extent);
     Stmt s = make(std::move(block));

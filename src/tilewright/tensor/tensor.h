@@ -50,10 +50,12 @@ Tensor compute(std::string name, std::vector<Dim> space,
                const std::function<Expr(const Indices&)>& f);
 
 /// out[i...] = init(i...), then combined over r... with f(i..., r...). The default init is the
-/// identity of `combine` in the value's dtype (0, 1, lowest, highest). requires: combine != Set.
+/// identity of `combine` in the value's dtype (0, 1, lowest, highest). Terms count only where
+/// `counts(r...)` holds: all of them without it. requires: combine != Set.
 Tensor reduce(std::string name, std::vector<Dim> space, std::vector<Dim> over, Combine combine,
               const std::function<Expr(const Indices&, const Indices&)>& f,
-              const std::function<Expr(const Indices&)>& init = {});
+              const std::function<Expr(const Indices&)>& init = {},
+              const std::function<Expr(const Indices&)>& counts = {});
 
 /// The identity of Max and of Min: -inf and inf for floats, else the ends of the type's range.
 Expr lowest(DType dtype);

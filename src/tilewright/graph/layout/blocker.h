@@ -138,7 +138,7 @@ class Blocker : private Rewriter {
   Result<bool> add_parts(const Node& node, const tensor::DirectForm& form);
 
   Result<bool> make_conv(const Node& node, const std::string& op, const std::string& pack,
-                         int64_t block_in, tensor::Attrs pack_attrs, bool skip = false);
+                         int64_t block_in, tensor::Attrs pack_attrs, tensor::Attrs attrs);
 
   /// A transposed convolution as one convolution per phase.
   Result<bool> block_transposed(const Node& node);

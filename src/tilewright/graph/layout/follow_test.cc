@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "tilewright/graph/ir/builder.h"
 #include "tilewright/graph/passes/passes.h"
@@ -170,6 +171,14 @@ std::vector<FollowCase> follow_cases() {
   return all;
 }
 
+PassContext blocks_context() {
+  PassContext context;
+  context.evaluate = interp_evaluate;
+  context.vector_bytes = 4 * kLayoutFollowBlock;
+  context.verify_each = true;
+  return context;
+}
+
 class LayoutFollow : public testing::TestWithParam<FollowCase> {};
 
 TEST_P(LayoutFollow, KeepsBlocksAndTheMeaning) {
@@ -178,10 +187,7 @@ TEST_P(LayoutFollow, KeepsBlocksAndTheMeaning) {
   net.b.output(net.b.type(mid).shape.size() == 4 ? net.conv(mid, 8) : mid, "y");
   const auto graph = net.b.finish();
   ASSERT_TRUE(graph) << to_string(graph.error());
-  PassContext context;
-  context.evaluate = interp_evaluate;
-  context.vector_bytes = 4 * kLayoutFollowBlock;
-  context.verify_each = true;
+  PassContext context = blocks_context();
   const auto made = run_passes(*graph, "block_layout", context);
   ASSERT_TRUE(made) << to_string(made.error());
   const Graph& out = made->graph;
@@ -204,6 +210,27 @@ TEST_P(LayoutFollow, KeepsBlocksAndTheMeaning) {
 
 INSTANTIATE_TEST_SUITE_P(Operators, LayoutFollow, testing::ValuesIn(follow_cases()),
                          [](const auto& test) { return std::string(test.param.name); });
+
+/// An infinite pixel makes NaN of the channels that fill blocks up: no output may show it.
+TEST(LayoutFollow, WhatFillsABlockUpReachesNoOutput) {
+  LayoutFollowNet net;
+  const ValueId mid = net.b.node("Sigmoid", {net.made(6)});
+  net.b.output(net.conv(mid, 8), "y");
+  const auto graph = net.b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  PassContext context = blocks_context();
+  const auto made = run_passes(*graph, "block_layout", context);
+  ASSERT_TRUE(made) << to_string(made.error());
+  std::vector<Array> inputs = random_inputs(*graph, 11);
+  inputs[0].set(7, std::numeric_limits<double>::infinity());
+  const auto want = run_graph(*graph, inputs), got = run_graph(made->graph, inputs);
+  ASSERT_TRUE(want && got);
+  const std::vector<double> expected = want->at(0).to_doubles(), actual = got->at(0).to_doubles();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(expected[i])) << i;
+    EXPECT_NEAR(actual[i], expected[i], 1e-3 * (1 + std::abs(expected[i]))) << i;
+  }
+}
 
 }  // namespace
 }  // namespace tilewright::graph

@@ -41,9 +41,11 @@ bool all_finite(const Array& array) {
   return true;
 }
 
-tensor::Attrs conv_attrs(const Node& node, bool skip) {
+/// Of a convolution of so many input channels (of a group) in blocks of `block`.
+tensor::Attrs conv_attrs(const Node& node, bool skip, int64_t channels, int64_t block) {
   tensor::Attrs attrs = node.attrs;
   if (skip) attrs.values["skip_padding"] = int64_t{1};
+  if (channels % block != 0) attrs.values["channels"] = channels;
   return attrs;
 }
 
@@ -154,7 +156,7 @@ Result<bool> Blocker::block_conv(const Node& node) {
   if (groups == channels && filters == channels && channels > 1) {
     if (!there && channels * 2 < block_) return false;
     return make_conv(node, "DepthwiseConvBlocked", "PackDepthwiseWeight", block_,
-                     attrs_of({{"block", block_}}));
+                     attrs_of({{"block", block_}}), node.attrs);
   }
   const bool whole = channels / groups % block_ == 0 && filters / groups % block_ == 0;
   if (groups > 1 && !whole) return false;
@@ -167,7 +169,8 @@ Result<bool> Blocker::block_conv(const Node& node) {
   const bool as_rows = x.back() >= block_ && !context_.copies_apart && direct.rows;
   const int64_t block_in = there || (channels >= block_ && !as_rows) ? block_ : 1;
   return make_conv(node, "ConvBlocked", "PackConvWeight", block_in,
-                   attrs_of({{"block_in", block_in}, {"block_out", block_}}), direct.skip);
+                   attrs_of({{"block_in", block_in}, {"block_out", block_}}),
+                   conv_attrs(node, direct.skip, w[1], block_in));
 }
 
 tensor::DirectForm Blocker::direct_form(const Node& node) {
@@ -188,7 +191,6 @@ tensor::DirectForm Blocker::direct_form(const Node& node) {
 
 Result<bool> Blocker::add_parts(const Node& node, const tensor::DirectForm& form) {
   const int64_t parts = form.parts;
-  const tensor::Attrs attrs = conv_attrs(node, form.skip);
   const Array weight = *value(node.inputs[1]).constant;
   const int64_t channels = weight.shape()[1], blocks = blocks_of(channels) / parts;
   const int64_t filters = blocks_of(weight.shape()[0]) * block_;
@@ -200,16 +202,16 @@ Result<bool> Blocker::add_parts(const Node& node, const tensor::DirectForm& form
   ValueId sum = -1;
   for (int64_t p = 0; p < parts; ++p) {
     const int64_t first = p * blocks * block_;
-    const ValueId w = constant(
-        name + ".weight", channels_of(weight, first, std::min(blocks * block_, channels - first)));
+    const int64_t count = std::min(blocks * block_, channels - first);
+    const ValueId w = constant(name + ".weight", channels_of(weight, first, count));
     std::vector<ValueId> inputs = {
         pieces[static_cast<size_t>(p)],
         TW_TRY(append_own(name + "/PackConvWeight", "PackConvWeight", {w},
                           attrs_of({{"block_in", block_}, {"block_out", block_}})))};
     const ValueId bias = p == 0 ? padded_bias(node, filters) : -1;
     if (bias >= 0) inputs.push_back(bias);
-    const ValueId made =
-        TW_TRY(append_own(name + "/Part", "ConvBlocked", std::move(inputs), attrs));
+    const ValueId made = TW_TRY(append_own(name + "/Part", "ConvBlocked", std::move(inputs),
+                                           conv_attrs(node, form.skip, count, block_)));
     sum = sum < 0 ? made : TW_TRY(append(name + "/Add", "Add", {made, sum}));
   }
   define(node, 0, sum);
@@ -217,14 +219,14 @@ Result<bool> Blocker::add_parts(const Node& node, const tensor::DirectForm& form
 }
 
 Result<bool> Blocker::make_conv(const Node& node, const std::string& op, const std::string& pack,
-                                int64_t block_in, tensor::Attrs pack_attrs, bool skip) {
+                                int64_t block_in, tensor::Attrs pack_attrs, tensor::Attrs attrs) {
   const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_in));
   const ValueId w =
       TW_TRY(append_own(node.name + "/" + pack, pack, {TW_TRY(plain(node.inputs[1]))}, pack_attrs));
   const int64_t filters = blocks_of(shape(node.inputs[1])[0]) * block_;
   std::vector<ValueId> inputs = {x, w};
   if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
-  define(node, 0, TW_TRY(append_own(node.name, op, std::move(inputs), conv_attrs(node, skip))));
+  define(node, 0, TW_TRY(append_own(node.name, op, std::move(inputs), std::move(attrs))));
   return true;
 }
 
@@ -255,6 +257,7 @@ Result<bool> Blocker::block_transposed(const Node& node) {
   attrs.values["strides"] = window->strides;
   attrs.values["begin"] = window->begin;
   attrs.values["output"] = output;
+  if (x[1] % block_ != 0) attrs.values["channels"] = x[1];
   const ValueId made = TW_TRY(append_own(node.name, "PhaseConvBlocked", std::move(inputs), attrs));
   if (whole == blocked_shape(y, block_)) {
     forms(node.outputs[0]).phases = made;

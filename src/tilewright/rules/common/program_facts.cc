@@ -91,6 +91,31 @@ int64_t BlockFacts::work() const {
   return total;
 }
 
+double BlockFacts::counted() const {
+  constexpr int64_t kMostCounted = 4096;
+  if (!block->guard) return 1;
+  std::vector<std::pair<Var, int64_t>> named;  // loops and their extents
+  int64_t total = 1;
+  for (const Var& var : free_vars(block->guard)) {
+    const auto iter = std::find_if(block->iters.begin(), block->iters.end(), [&](const Iter& i) {
+      const auto* bound = i.binding.as<VarRef>();
+      return bound != nullptr && bound->var == var;
+    });
+    const int64_t extent = iter == block->iters.end() ? 0 : as_int(iter->extent).value_or(0);
+    named.emplace_back(var, extent);
+    total *= std::min(extent, kMostCounted);
+    if (total == 0 || total > kMostCounted) return 1;
+  }
+  int64_t run = 0;
+  for (int64_t at = 0; at < total; ++at) {
+    VarMap values;
+    int64_t rest = at;
+    for (const auto& [var, extent] : named) values[var] = int_imm(rest % extent), rest /= extent;
+    run += is_const_int(arith::simplify(substitute(block->guard, values)), 0) ? 0 : 1;
+  }
+  return static_cast<double>(run) / static_cast<double>(total);
+}
+
 std::vector<BlockFacts> collect_blocks(const Func& func) {
   std::vector<BlockFacts> blocks;
   std::vector<const For*> loops;

@@ -29,6 +29,9 @@ struct BlockFacts {
   const Iter* iter(const Var& var) const;
   /// Product of the extents of all iterations, 0 if not constant.
   int64_t work() const;
+  /// Part of them that the guard lets run: 3/4 for 24 channels in two blocks of 16. 1 where it
+  /// names more than the loops of the block, or too many iterations to count.
+  double counted() const;
 };
 
 /// All blocks of `func` in program order.

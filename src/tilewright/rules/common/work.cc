@@ -45,7 +45,7 @@ double operations_of(const BlockFacts& block) {
     if (const Store* store = s.as<Store>())
       each += operations(store->value) + (store->combine == Combine::Set ? 0 : 1);
   });
-  return each * static_cast<double>(block.work());
+  return each * static_cast<double>(block.work()) * block.counted();
 }
 
 Work work_of(const Func& func) {

@@ -8,8 +8,10 @@ namespace tilewright::rules {
 namespace {
 
 Work work_of_op(const std::string& op, const std::vector<tensor::TensorType>& inputs,
-                const std::map<std::string, tensor::AttrValue>& attrs = {}) {
+                const std::map<std::string, tensor::AttrValue>& attrs = {},
+                const std::string& domain = "") {
   tensor::OpCall call;
+  call.domain = domain;
   call.op = op;
   call.attrs.values = attrs;
   for (const tensor::TensorType& type : inputs)
@@ -35,6 +37,13 @@ TEST(Work, PaddingAndIndicesAreFree) {
 TEST(Work, ElementwiseOperatorsCountTheirArithmetic) {
   EXPECT_EQ(work_of_op("Add", {{DType::F32, {4, 5}}, {DType::F32, {4, 5}}}).operations, 20);
   EXPECT_EQ(work_of_op("Transpose", {{DType::F32, {4, 5}}}).operations, 0);
+}
+
+TEST(Work, ChannelsThatFillABlockUpAreNotCounted) {
+  const Work work = work_of_op("ConvBlocked",
+                               {{DType::F32, {1, 2, 8, 8, 16}}, {DType::F32, {3, 2, 1, 1, 16, 16}}},
+                               {{"channels", int64_t{24}}}, "tilewright");
+  EXPECT_EQ(work.operations, 2 * 24 * 8 * 8 * 48);
 }
 
 TEST(Work, NarrowFactorsDecideThePeak) {

@@ -168,6 +168,7 @@ cost::Contraction describe_block(const BlockFacts& block, const Roles& roles, in
   c.reuse = roles.reuse;
   c.narrow = roles.narrow;
   c.fused = math == MathMode::Fast || !is_float(c.dtype);
+  c.counted = block.counted();
   if (c.reuse) c.insides = insides_of(block, c, axes);
   return c;
 }
