@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tilewright/base/is_path.h"
+
 namespace tilewright {
 namespace {
 
@@ -23,6 +25,13 @@ TEST(Names, OtherWordsAreNot) {
   EXPECT_EQ(did_you_mean("foo", {"name", "timing"}), "");
   EXPECT_EQ(did_you_mean("clock", {"empty", "finish"}), "");
   EXPECT_EQ(did_you_mean("x", {}), "");
+}
+
+TEST(Names, PathsHaveASlashOrAnEnding) {
+  for (const char* path : {"my.toml", "./my", "designs/my", "/my", "v8.2.json", "../a.b/c"})
+    EXPECT_TRUE(is_path(path)) << path;
+  for (const char* name : {"vta-paper", "aarch64-v8.2", "cuda-sm_90a", "", ".", "ends."})
+    EXPECT_FALSE(is_path(name)) << name;
 }
 
 }  // namespace

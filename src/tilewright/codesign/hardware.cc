@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/toml_table.h"
 #include "tilewright/base/unknown_name.h"
@@ -38,7 +39,7 @@ Result<Hardware> load_hardware(const std::string& name_or_path) {
     return TW_TRY(vta::builtin_config(name_or_path));
   const spatial::Design usual;
   if (name_or_path == usual.name) return usual;
-  if (name_or_path.find_first_of("./") == std::string::npos) {
+  if (!is_path(name_or_path)) {
     std::vector<std::string> known = builtin;
     known.push_back(usual.name);
     return unknown_name(

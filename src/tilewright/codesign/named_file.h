@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/toml_table.h"
 
 namespace tilewright::codesign {
@@ -40,7 +41,7 @@ template <class Read>
 auto load_named(const FileKind& kind, std::span<const BuiltinFile> files,
                 const std::string& name_or_path, const Read& read)
     -> decltype(read(std::string_view(), std::string())) {
-  if (name_or_path.ends_with(".toml")) return read(TW_TRY(read_file(name_or_path)), name_or_path);
+  if (is_path(name_or_path)) return read(TW_TRY(read_file(name_or_path)), name_or_path);
   const BuiltinFile file = TW_TRY(find_file(kind, files, name_or_path));
   return read(file.text, fmt::format("{}/{}.toml", kind.folder, file.name));
 }

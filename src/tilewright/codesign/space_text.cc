@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "codesign_builtin_files.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/names.h"
 #include "tilewright/codesign/space.h"
 
@@ -126,7 +127,7 @@ class SpaceReader {
     if (name.empty())
       return add(place_of_missing(), "a space needs a `technology`",
                  near_or_list(name, builtin_technologies()));
-    const bool is_file = name.ends_with(".toml");
+    const bool is_file = is_path(name);
     if (const size_t slash = place_.rfind('/');
         is_file && !name.starts_with('/') && slash != place_.npos)
       name = place_.substr(0, slash + 1) + name;  // beside the space's own file

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/names.h"
 #include "tilewright/compile/cpu/backend.h"
 #include "tilewright/compile/dpu/backend.h"
@@ -63,7 +64,7 @@ std::vector<std::string> target_names() {
 }
 
 Result<hw::Target> find_target(const std::string& name, const TargetOptions& options) {
-  if (hw::is_target_file(name)) {
+  if (is_path(name)) {
     hw::Target target = TW_TRY(hw::load_target(name));
     const Backend& backend = backend_of(target);
     return backend.accept(std::move(target), options);

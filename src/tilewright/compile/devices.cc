@@ -6,6 +6,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/unknown_name.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/hardware_text.h"
@@ -116,8 +117,7 @@ Result<LoadedHardware> load_hardware(const std::string& hw) {
   std::vector<std::string> known;
   for (const HardwareReader* reader : readers)
     for (std::string& name : reader->builtin()) known.push_back(std::move(name));
-  if (hw.find_first_of("./") == std::string::npos &&
-      std::find(known.begin(), known.end(), hw) == known.end())
+  if (!is_path(hw) && std::find(known.begin(), known.end(), hw) == known.end())
     return unknown_name(fmt::format("no hardware is called '{}'", hw), hw, known);
   const std::string kind = kind_of_file(hw);
   std::stable_partition(readers.begin(), readers.end(), [&](const HardwareReader* reader) {

@@ -112,6 +112,7 @@ void add_all(CLI::App& app, VerbContext& context) {
   Verb(app)
       .add_option("--progress", console().progress, "auto, plain or none")
       .one_of({"auto", "plain", "none"});
+  Verb(app).excludes("--quiet", "--verbose");
   app.require_subcommand(1);
   app.fallthrough();
   for (const auto add :

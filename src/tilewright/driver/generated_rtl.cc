@@ -122,6 +122,9 @@ void add_hardware_or_program(Verb verb, HardwareOrProgram& input) {
   verb.add_option("--workload", subject.workload, "FPGA: an operator of a workload file (JSON)");
   verb.add_option("--id", subject.id, "FPGA: the case of the workload file");
   add_trace_option(verb, input.program);
+  for (const char* of_program : {"--hw", "--workload", "--id", "--trace"})
+    verb.needs(of_program, "--target");
+  verb.needs("--id", "--workload");
 }
 
 Status write_rtl(const GeneratedRtl& made, const std::string& folder) {

@@ -44,6 +44,11 @@ bool parse_int(std::string_view text, int64_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+tl::unexpected<Error> given_twice(const std::string& option) {
+  return fail(ErrorKind::Usage, fmt::format("{} is given more than once", option), {},
+              "leave all but one out");
+}
+
 Result<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> dims;
   for (const std::string& text : texts) {
@@ -53,7 +58,8 @@ Result<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>
     if (!named || !parse_int(text.substr(equals + 1), value) || value < 0)
       return fail(ErrorKind::Usage, fmt::format("--dim '{}' is not NAME=EXTENT", text), {},
                   "--dim batch=1");
-    dims[text.substr(0, equals)] = value;
+    if (!dims.emplace(text.substr(0, equals), value).second)
+      return given_twice("--dim " + text.substr(0, equals));
   }
   return dims;
 }
@@ -73,7 +79,8 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
     }
     if (!good)
       return fail(ErrorKind::Usage, fmt::format("--shape '{}' is not INPUT:1x3x224x224", text));
-    shapes[text.substr(0, colon)] = shape;
+    if (!shapes.emplace(text.substr(0, colon), shape).second)
+      return given_twice("--shape " + text.substr(0, colon));
   }
   return shapes;
 }
@@ -122,7 +129,8 @@ Result<graph::ImportOptions> import_options(const SubjectOptions& options) {
     if (spec.name.empty() || !spec.value.starts_with("@"))
       return fail(ErrorKind::Usage, fmt::format("--const {} needs a name and a file", spec.name),
                   {}, fmt::format("--const {}=@value.npy", spec.name.empty() ? "x" : spec.name));
-    import.constants[spec.name] = TW_TRY(read_npy(spec.value.substr(1)));
+    if (!import.constants.emplace(spec.name, TW_TRY(read_npy(spec.value.substr(1)))).second)
+      return given_twice("--const " + spec.name);
   }
   return import;
 }
@@ -131,14 +139,28 @@ int threads_of(const SubjectOptions& options) {
   return options.threads > 0 ? options.threads : runtime::default_threads();
 }
 
-std::vector<std::string> input_files(const SubjectOptions& options) {
+namespace {
+
+/// What must be there: models, workload, samples to calibrate with, values of inputs.
+std::vector<std::string> needed_files(const SubjectOptions& options) {
   std::vector<std::string> files = options.paths;
-  files.insert(files.end(), {options.workload, options.hw, options.quantize,
-                             records::store_file(record_place(options.records).name)});
+  if (!options.workload.empty()) files.push_back(options.workload);
+  const std::string& samples = options.quantize;
+  if (!samples.empty() && samples != "random" && !samples.starts_with("random:"))
+    files.push_back(samples);
   for (const std::vector<std::string>* texts : {&options.constants, &options.inputs})
-    for (const std::string& text : *texts)
-      if (const size_t at = text.find('@'); at != std::string::npos)
-        files.push_back(text.substr(at + 1));
+    for (const std::string& text : *texts) {
+      const std::string value = text.starts_with("@") ? text : text.substr(text.find('=') + 1);
+      if (value.starts_with("@")) files.push_back(value.substr(1));
+    }
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> input_files(const SubjectOptions& options) {
+  std::vector<std::string> files = needed_files(options);
+  files.insert(files.end(), {options.hw, records::store_file(record_place(options.records).name)});
   return files;
 }
 
@@ -196,7 +218,7 @@ Status prepare(Subject& subject, const SubjectOptions& options) {
 }  // namespace
 
 Status check_paths(const SubjectOptions& options) {
-  for (const std::string& path : options.paths) {
+  for (const std::string& path : needed_files(options)) {
     std::error_code error;
     if (std::filesystem::exists(path, error)) continue;
     const std::filesystem::path wanted(path);
@@ -212,6 +234,11 @@ Status check_paths(const SubjectOptions& options) {
 
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
   TW_TRY_STATUS(check_paths(options));
+  // What is wrong with the target is wrong for all models; packages have theirs.
+  if (!options.workload.empty() ||
+      std::any_of(options.paths.begin(), options.paths.end(),
+                  [](const std::string& path) { return !path.ends_with(".twm"); }))
+    TW_TRY(unfitted_options(options));
   std::vector<Subject> subjects;
   for (const std::string& path : options.paths) {
     subjects.push_back(TW_TRY(load_path(path, options)));
@@ -280,6 +307,11 @@ Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options) 
   if (options.tf32 && options.math == "exact")
     return fail(ErrorKind::Usage, "--tf32 and --math exact exclude each other",
                 "--tf32 rounds the factors of products", "leave one of them out");
+  if (compile.target.kind == hw::TargetKind::Gpu && !options.backend.empty())
+    return fail(
+        ErrorKind::Usage, "--backend is for processors",
+        fmt::format("the target is {}, for which there is one code generator", compile.target.name),
+        "leave one of them out");
   compile.threads = threads_of(options);
   compile.math = options.math == "exact" ? MathMode::Exact : MathMode::Fast;
   compile.direct = options.direct;
@@ -361,6 +393,20 @@ Status run(const Runnable& runnable) {
   return status;
 }
 
+namespace {
+
+/// That --dump-program has something to write: programs of an accelerator. errors: Usage.
+Status check_dumps(const std::string& subject, const runtime::Program& program) {
+  for (const auto& [name, launch] : program.launches)
+    if (const compile::Backend* backend = compile::find_backend(launch.device);
+        backend != nullptr && backend->runtime().programs() != nullptr)
+      return {};
+  return fail(ErrorKind::Usage, fmt::format("'{}' has no program for an accelerator", subject),
+              "--dump-program writes those", "leave --dump-program out");
+}
+
+}  // namespace
+
 std::vector<InputType> input_types(const runtime::Program& program, const Subject& subject) {
   std::map<std::string, InputLimits> limits;
   if (subject.graph) limits = input_limits(*subject.graph);
@@ -399,6 +445,8 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
     say_elsewhere(*runnable.model, compile, options.records, options.device);
     runnable.session = TW_TRY(compile::open_session(*runnable.model, session));
   }
+  if (!options.dump_program.empty())
+    TW_TRY_STATUS(check_dumps(subject.name, runnable.session->program()));
   runnable.inputs = input_types(runnable.session->program(), subject);
   return runnable;
 }

@@ -7,6 +7,8 @@ void add_workload_options(Verb verb, ModelOptions& options) {
   verb.add_option("--workload", options.workload, "operators of a workload file (JSON)");
   verb.add_option("--suite", options.suite, "only this suite of the workload file");
   verb.add_option("--id", options.id, "only this case of the workload file");
+  verb.needs("--suite", "--workload");
+  verb.needs("--id", "--workload");
 }
 
 void add_model_options(Verb verb, ModelOptions& options, bool several, const char* what) {
@@ -81,6 +83,7 @@ void add_tuning_options(Verb verb, TuningOptions& options) {
   add_records_option(verb, options);
   verb.add_flag("--no-records", options.no_records,
                 "use no tuning records: only the compiler's own schedules");
+  verb.excludes("--no-records", "--records");
   add_calibrate_option(verb, options);
 }
 
@@ -101,6 +104,7 @@ void add_compile_options(Verb verb, SubjectOptions& options, bool several, const
   add_model_options(verb, options, several, what);
   add_target_options(verb, options);
   add_quantize_options(verb, options);
+  verb.needs("--per-channel", "--quantize");
   add_seed_option(verb, options);
   add_code_options(verb, options);
   add_device_option(verb, options);

@@ -12,6 +12,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/base/dtype.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/toml_table.h"
 #include "tilewright/hw/fpga_device_members.h"
@@ -264,7 +265,7 @@ std::vector<std::string> fpga_names() {
 Result<FpgaDevice> load_fpga_device(const std::string& name_or_path) {
   for (const FpgaDevice& device : fpga_devices())
     if (device.name == name_or_path) return device;
-  if (name_or_path.find_first_of("./") != std::string::npos)
+  if (is_path(name_or_path))
     return parse_fpga_device(TW_TRY(read_file(name_or_path)), name_or_path);
   const std::string near = did_you_mean(name_or_path, fpga_names());
   return fail(ErrorKind::Usage, fmt::format("no FPGA is called '{}'", name_or_path),

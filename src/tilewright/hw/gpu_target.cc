@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tilewright/base/is_path.h"
 #include "tilewright/hw/target_file.h"
 
 namespace tilewright::hw {
@@ -21,7 +22,7 @@ bool copies_asynchronously(const GpuTarget& target) {
 std::vector<GpuTarget> all_gpu_targets() { return file_gpus(); }
 
 Result<GpuTarget> find_gpu_target(const std::string& name) {
-  if (is_target_file(name)) {
+  if (is_path(name)) {
     const Target target = TW_TRY(load_target(name));
     if (target.gpu() != nullptr) return *target.gpu();
     return fail(ErrorKind::Device, fmt::format("'{}' is no GPU target", name));

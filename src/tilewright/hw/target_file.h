@@ -14,8 +14,6 @@ namespace tilewright::hw {
 /// table `rates`. What a file leaves out is as in the target that `base` names, else typical.
 /// errors: Parse, with all problems and their lines.
 Result<Target> parse_target(std::string_view text, const std::string& place);
-/// Whether --target names a file: `my.toml`.
-inline bool is_target_file(std::string_view name) { return name.ends_with(".toml"); }
 /// errors: Io, and as parse_target.
 Result<Target> load_target(const std::string& path);
 /// A file that reads back as `target`, which is no accelerator: all but what is known of this

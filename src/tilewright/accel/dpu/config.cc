@@ -7,6 +7,7 @@
 #include "tilewright/accel/dpu/config_keys.h"
 #include "tilewright/accel/dpu/isa.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/unknown_name.h"
 
 namespace tilewright::dpu {
@@ -138,7 +139,7 @@ std::vector<std::string> builtin_configs() { return {"dpu", "dpu-paper"}; }
 Result<Config> load_config(const std::string& name_or_path) {
   if (name_or_path == "dpu") return Config{};
   if (name_or_path == "dpu-paper") return paper_config();
-  if (name_or_path.find_first_of("./") == std::string::npos)
+  if (!is_path(name_or_path))
     return unknown_name(fmt::format("no DPU is called '{}'", name_or_path), name_or_path,
                         builtin_configs());
   const std::string text = TW_TRY(read_file(name_or_path));

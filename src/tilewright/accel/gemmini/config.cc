@@ -7,6 +7,7 @@
 
 #include "tilewright/accel/common/image.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/toml_table.h"
 #include "tilewright/base/unknown_name.h"
 
@@ -77,7 +78,7 @@ Result<Config> parse_config(std::string_view text, const std::string& place) {
 
 Result<Config> load_config(const std::string& name_or_path) {
   if (name_or_path == "gemmini") return Config{};
-  if (name_or_path.find_first_of("./") == std::string::npos)
+  if (!is_path(name_or_path))
     return unknown_name(fmt::format("no Gemmini is called '{}'", name_or_path), name_or_path,
                         builtin_configs());
   const std::string text = TW_TRY(read_file(name_or_path));

@@ -11,6 +11,7 @@
 
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/json.h"
 #include "tilewright/base/toml_table.h"
 
@@ -268,10 +269,7 @@ Result<Config> parse_config(std::string_view text, const std::string& place) {
 }
 
 Result<Config> load_config(const std::string& name_or_path) {
-  const std::vector<std::string> names = builtin_configs();
-  const bool path = name_or_path.find_first_of("./") != std::string::npos;
-  if (!path || std::find(names.begin(), names.end(), name_or_path) != names.end())
-    return builtin_config(name_or_path);
+  if (!is_path(name_or_path)) return builtin_config(name_or_path);
   const std::string text = TW_TRY(read_file(name_or_path));
   return parse_config(text, name_or_path);
 }

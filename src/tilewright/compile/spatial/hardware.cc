@@ -4,6 +4,7 @@
 
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/unknown_name.h"
 #include "tilewright/compile/hardware_text.h"
 #include "tilewright/compile/spatial/backend.h"
@@ -70,7 +71,7 @@ const HardwareReader& spatial_hardware() {
 Result<spatial::Design> load_design(const std::string& name_or_path) {
   spatial::Design design;
   if (name_or_path == design.name) return design;
-  if (name_or_path.find_first_of("./") == std::string::npos)
+  if (!is_path(name_or_path))
     return unknown_name(fmt::format("no spatial accelerator is called '{}'", name_or_path),
                         name_or_path, {design.name});
   return spatial::read_design(TW_TRY(read_file(name_or_path)), name_or_path);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tilewright/base/names.h"
 
@@ -56,8 +57,14 @@ Result<codesign::Goals> parse_goals(const std::string& objectives,
   codesign::Goals goals;
   goals.objectives = TW_TRY(parse_objectives(objectives));
   goals.limits = space.file().limits;
+  std::set<codesign::Objective> given;
   for (const std::string& text : limits) {
     const codesign::Limit limit = TW_TRY(parse_goal_limit(text));
+    if (!given.insert(limit.objective).second)
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("--limit {} is given more than once", codesign::name(limit.objective)), {},
+          "leave all but one out");
     if (const std::string why = misplaced_unit(limit, space.file().technology); !why.empty())
       return fail(ErrorKind::Usage, fmt::format("--limit '{}': {}", text, why));
     std::erase_if(goals.limits,

@@ -13,6 +13,7 @@ void add_mapping_options(Verb verb, tune::MappingSearch& search) {
   verb.add_option("--mapper-trials", search.trials,
                   "mappings of a layer that other mappers try (default 500)")
       .in_range(1, 1e6);
+  verb.needs("--mapper-trials", "--mapper");
   verb.add_option("--choices", search.choices, "of loops for the unit (default all)")
       .one_of({"all", "one"});
 }

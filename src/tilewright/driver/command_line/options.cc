@@ -124,6 +124,14 @@ void Verb::add_flag(const std::string& names, bool& into, const std::string& wha
 
 Option Verb::option(const std::string& name) { return Option(*app_->get_option(name)); }
 
+void Verb::needs(const std::string& option, const std::string& other) {
+  app_->get_option(option)->needs(app_->get_option(other));
+}
+
+void Verb::excludes(const std::string& option, const std::string& other) {
+  app_->get_option(option)->excludes(app_->get_option(other));
+}
+
 void Verb::needs_action() {
   app_->require_subcommand(1);
   app_->fallthrough();

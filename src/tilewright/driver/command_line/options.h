@@ -58,6 +58,10 @@ class Verb {
   void add_flag(const std::string& names, bool& into, const std::string& what);
   /// One that was added before.
   Option option(const std::string& name);
+  /// `option` does something only beside `other`: alone it is refused.
+  void needs(const std::string& option, const std::string& other);
+  /// One of the two would do nothing beside the other: both together are refused.
+  void excludes(const std::string& option, const std::string& other);
   /// It needs one of its actions, which know its options.
   void needs_action();
   /// Not in the list of verbs.

@@ -146,6 +146,36 @@ std::optional<Error> missing(const std::vector<const CLI::App*>& path) {
   return std::nullopt;
 }
 
+/// An option given twice that takes one value, one without the other that it needs, or two of which
+/// one would do nothing.
+std::optional<Error> disagreement(const std::vector<const CLI::App*>& scopes,
+                                  const std::vector<std::string>& words) {
+  for (const CLI::App* scope : scopes)
+    for (const CLI::Option* option : scope->get_options()) {
+      if (option->count() == 0 || option->get_positional()) continue;
+      const std::string name = typed_name(*option, words);
+      if (const auto most = static_cast<size_t>(option->get_items_expected_max());
+          most > 0 && option->results().size() > most)
+        return usage(
+            fmt::format("{} is given more than once", name),
+            fmt::format("it takes one value, not {}", fmt::join(option->results(), " and ")),
+            "leave all but one out");
+      for (const CLI::Option* other : option->get_needs())
+        if (other->count() == 0)
+          return usage(fmt::format("{} does nothing without {}", name, other->get_name()),
+                       fmt::format("{}: {}", other->get_name(), other->get_description()),
+                       fmt::format("add {}, or leave {} out", other->get_name(), name));
+      for (const CLI::Option* other : scope->get_options())
+        if (other->count() > 0 && option->get_excludes().contains(const_cast<CLI::Option*>(other)))
+          return usage(
+              fmt::format("{} and {} exclude each other", name,
+                          other->get_positional() ? fmt::format("'{}'", other->results().front())
+                                                  : typed_name(*other, words)),
+              {}, "leave one of them out");
+    }
+  return std::nullopt;
+}
+
 Error wrong_number(const std::vector<const CLI::App*>& path, const std::string& text,
                    const std::vector<std::string>& words) {
   for (const CLI::App* scope : path)
@@ -196,6 +226,9 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   }
   if (std::optional<Error> early = too_early(app, path, words)) return *std::move(early);
   if (std::optional<Error> absent = missing(path)) return *std::move(absent);
+  std::vector<const CLI::App*> scopes = path;
+  scopes.insert(scopes.begin(), &app);
+  if (std::optional<Error> clash = disagreement(scopes, words)) return *std::move(clash);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !plain.empty())
     return usage(fmt::format("{} does not take '{}'", title(path), plain.back()),
                  "it is one word too many", fmt::format("tilewright help {}", title(path)));

@@ -32,6 +32,8 @@ void add_waiting_options(Verb verb, WorkerChoice& choice) {
   verb.add_option("--wait", choice.wait, "give up if no device is free after so long: 5m");
   verb.add_option("--sign", choice.sign,
                   "sign what runs there with the key in this file (`tilewright fleet keygen`)");
+  verb.needs("--wait", "--worker");
+  verb.needs("--sign", "--worker");
 }
 
 Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& spec,

@@ -91,10 +91,31 @@ tl::unexpected<Error> lacks(const std::string& path, const Arrays& arrays,
               "name the arrays as the inputs: numpy.savez(FILE, NAME=ARRAY)");
 }
 
+/// What was read of files: options about the other do nothing.
+struct ReadKinds {
+  bool images = false, arrays = false;
+};
+
+Status check_used(const FileOptions& files, const ReadKinds& read) {
+  const ImageOptions usual;
+  const auto idle = [](const char* option, const char* kind) {
+    return fail(ErrorKind::Usage, fmt::format("{} is for {}, and no input is one", option, kind),
+                {}, fmt::format("leave {} out", option));
+  };
+  for (const auto& [option, given] : {std::pair{"--mean", !files.image.mean.empty()},
+                                      std::pair{"--scale", !files.image.scale.empty()},
+                                      std::pair{"--layout", files.image.layout != usual.layout},
+                                      std::pair{"--resize", files.image.resize}})
+    if (given && !read.images) return idle(option, "images (.png, .jpg)");
+  if (files.cast && !read.arrays) return idle("--cast", "arrays of files (.npy, .npz)");
+  return {};
+}
+
 /// The value that a file holds for one input.
 Result<Array> from_file(const InputType& type, size_t position, const std::string& path,
-                        const FileOptions& files) {
+                        const FileOptions& files, ReadKinds& read) {
   const std::string bytes = TW_TRY(read_file(path));
+  (is_image(bytes) ? read.images : read.arrays) = true;
   if (is_image(bytes)) return image_array(bytes, path, type.dtype, type.shape, files.image);
   if (is_zip(bytes)) {
     const Arrays arrays = TW_TRY(parse_npz(bytes, path));
@@ -182,6 +203,7 @@ Result<std::map<std::string, Array>> given_inputs(const std::vector<InputType>& 
   std::vector<std::string> names;
   for (const InputType& type : types) names.push_back(type.name);
   Arrays inputs;
+  ReadKinds read;
   const auto add = [&](const std::string& name, Array value) -> Status {
     if (!inputs.emplace(name, std::move(value)).second)
       return fail(ErrorKind::Usage, fmt::format("input '{}' is given twice", name));
@@ -192,6 +214,7 @@ Result<std::map<std::string, Array>> given_inputs(const std::vector<InputType>& 
     const bool from_disk = spec.value.starts_with("@");
     const std::string path = from_disk ? spec.value.substr(1) : "";
     if (spec.name.empty() && from_disk && is_zip(TW_TRY(read_file(path)))) {
+      read.arrays = true;
       for (auto& [name, value] : TW_TRY(from_archive(types, path, files)))
         TW_TRY_STATUS(add(name, value));
       continue;
@@ -205,9 +228,10 @@ Result<std::map<std::string, Array>> given_inputs(const std::vector<InputType>& 
                   std::filesystem::exists(spec.value)
                       ? fmt::format("--input {}=@{} reads that file", names[i], spec.value)
                       : "");
-    TW_TRY_STATUS(add(names[i], from_disk ? TW_TRY(from_file(types[i], i, path, files))
+    TW_TRY_STATUS(add(names[i], from_disk ? TW_TRY(from_file(types[i], i, path, files, read))
                                           : generate(types[i], spec.value, seed_of(seed, i))));
   }
+  TW_TRY_STATUS(check_used(files, read));
   return inputs;
 }
 

@@ -41,7 +41,8 @@ Array random_array(DType dtype, const Shape& shape, uint64_t seed,
 /// The inputs that `specs` name. Files are known by how they begin: .npy, .npz, PNG, JPEG. Of an
 /// .npz an input takes the array of its name, `arr_N` by its position, or the only one; an .npz
 /// without a name gives all inputs that it has arrays for. errors: Usage (unknown input, with the
-/// nearest; one given twice), Io, Parse, Invalid (dtype or shape of a file).
+/// nearest; one given twice; options for files of a kind that none is), Io, Parse, Invalid (dtype
+/// or shape of a file).
 Result<std::map<std::string, Array>> given_inputs(const std::vector<InputType>& types,
                                                   const std::vector<InputSpec>& specs,
                                                   uint64_t seed, const FileOptions& files = {});

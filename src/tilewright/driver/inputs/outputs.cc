@@ -44,6 +44,15 @@ std::pair<std::string, std::string> split_name(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+/// One file for each output: of two, one would be left without a word.
+Status set_once(std::string& file, const std::string& path, const std::string& what) {
+  if (!file.empty())
+    return fail(ErrorKind::Usage, fmt::format("-o names two files for {}", what),
+                fmt::format("they are '{}' and '{}'", file, path), "leave one of them out");
+  file = path;
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> output_paths(const OutputOptions& options) {
@@ -65,11 +74,11 @@ Result<OutputPlan> plan_outputs(const OutputOptions& options,
         return fail(ErrorKind::Usage,
                     fmt::format("a .npz file takes all outputs, not '{}' alone", name), {},
                     fmt::format("-o {}", path));
-      plan.files[i] = path;
+      TW_TRY_STATUS(set_once(plan.files[i], path, "output " + names[i]));
     } else if (path.ends_with(".npz")) {
-      plan.archive = path;
+      TW_TRY_STATUS(set_once(plan.archive, path, "all outputs"));
     } else if (names.size() == 1) {
-      plan.files[0] = path;
+      TW_TRY_STATUS(set_once(plan.files[0], path, "output " + names[0]));
     } else {
       return fail(ErrorKind::Usage,
                   fmt::format("there are {} outputs, '{}' holds one", names.size(), path), {},

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/is_path.h"
 #include "tilewright/base/statistics.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/compile/conv_record.h"
@@ -268,7 +269,7 @@ Result<std::shared_ptr<const tune::ScheduleSpace>> from_sketch(const std::string
 
 Status check_space(const std::string& name) {
   if (name == "constructive" || name == "tiling") return {};
-  if (name.ends_with(".sketch")) {
+  if (is_path(name)) {
     TW_TRY(read_sketch(name));
     return {};
   }

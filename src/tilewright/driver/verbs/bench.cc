@@ -450,6 +450,8 @@ void add_bench(Verb app, VerbContext& context) {
   verb.add_option("--threshold", options->threshold,
                   "percent by which --compare forgives being slower (default 0)")
       .in_range(0.0, 1000.0);
+  verb.needs("--threshold", "--compare");
+  verb.excludes("--compare", "--workload");  // it takes one subject
   verb.add_option("--duration", options->seconds, "seconds of measuring per side")
       .in_range(0.01, 3600.0);
   verb.add_flag("--profile", options->profile,

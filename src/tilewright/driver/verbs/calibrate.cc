@@ -180,6 +180,7 @@ void add_calibrate(Verb app, VerbContext& context) {
   verb.add_flag("--force", options->force, "measure again, whatever is kept");
   verb.add_option("--device", options->device, "a GPU instead of the processor: opencl, cuda:1");
   verb.add_option("--target", options->target, "what is compiled for it (default: its language)");
+  verb.needs("--target", "--device");
   verb.callback([&context, options] {
     context.action = [&context, options] {
       if (options->device.empty() || options->device == "cpu")

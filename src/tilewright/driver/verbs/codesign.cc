@@ -198,6 +198,11 @@ std::string folder_of(const CodesignOptions& options, std::string name) {
 }
 
 Result<int> search_verb(const CodesignOptions& options, bool as_json) {
+  const std::string& method = options.search.method;
+  if (!options.search.acquisition.empty() && method != "mobo" && method != "ours")
+    return fail(ErrorKind::Usage, fmt::format("--acquisition is not for --method {}", method),
+                "only mobo and ours choose designs by what an acquisition says of them",
+                "leave one of them out");
   const SearchInputs inputs = inputs_of(options);
   SearchSubject subject = TW_TRY(load_search(inputs));
   subject.goals = TW_TRY(parse_goals(options.objectives, options.limits, subject.space));
@@ -334,6 +339,7 @@ void add_choices(Actions& actions) {
                      "units, of gemm, gemv, dot, conv2d (default: all)");
   choices.add_option("--design", options.design,
                      "a design.toml: its unit, sizes, predicted cycles");
+  choices.excludes("--design", "--intrinsics");
 }
 
 void add_search(Actions& actions) {
@@ -375,6 +381,8 @@ void add_front(Actions& actions) {
                   "whose figures: model, tsim or synth (default: of what judged most exactly)")
       .one_of({codesign::kModelLevel, "tsim", "synth"});
   front.add_flag("--no-package", options.no_package, "leave NAME.twm, the compiled model, out");
+  front.needs("--pick", "--output");
+  front.needs("--no-package", "--output");
 }
 
 void add_contest(Actions& actions) {

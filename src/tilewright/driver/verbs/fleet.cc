@@ -337,6 +337,7 @@ void add_rights(Verb verb, const Options& options, VerbContext& context) {
   granting.add_option("--class", options->device_class,
                       "on devices of these classes only: 'cpu:*' (default *)");
   granting.add_flag("--revoke", options->revoke, "takes it away");
+  granting.excludes("--class", "--revoke");
 }
 
 void add_keys(Verb verb, const Options& options, VerbContext& context) {

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/json.h"
@@ -38,12 +39,17 @@ std::string toml_value(const std::string& value) {
 Result<std::unique_ptr<compile::Hardware>> with_settings(const compile::LoadedHardware& base,
                                                          const std::vector<std::string>& settings) {
   std::map<std::string, std::string> values = base.hardware->settings();
+  std::set<std::string> given;
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos)
       return fail(ErrorKind::Usage, fmt::format("--set '{}' is not KEY=VALUE", setting), {},
                   "--set log_batch=1");
-    values[setting.substr(0, equals)] = toml_value(setting.substr(equals + 1));
+    const std::string key = setting.substr(0, equals);
+    if (!given.insert(key).second)
+      return fail(ErrorKind::Usage, fmt::format("--set {} is given more than once", key), {},
+                  "leave all but one out");
+    values[key] = toml_value(setting.substr(equals + 1));
   }
   std::string toml, sections;
   for (const auto& [key, value] : values)
@@ -143,6 +149,11 @@ void add_hw(Verb app, VerbContext& context) {
       if ((options->action == "diff") == options->second.empty())
         return fail(ErrorKind::Usage, "diff takes two configurations, check and new take one", {},
                     "tilewright hw diff vta vta-paper");
+      if (options->action == "diff" && (!options->settings.empty() || !options->output.empty()))
+        return fail(ErrorKind::Usage,
+                    fmt::format("{} is not for diff", options->output.empty() ? kSet : "--output"),
+                    "it compares two configurations as they are",
+                    "tilewright hw new makes one with other settings");
       return hw_verb(*options, context.json);
     };
   });

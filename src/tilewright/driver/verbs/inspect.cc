@@ -271,6 +271,10 @@ void add_explain(Verb app, VerbContext& context) {
                 "loops, trip counts, producers and consumers of every kernel's nodes");
   verb.add_flag("--sass", options->sass,
                 "with --target cuda: registers, memory, spills and instructions of every kernel");
+  for (const char* of_model : {"input", "node", "--workload", "--memory", "--analysis", "--sass"})
+    verb.excludes("--rules", of_model);
+  for (const char* other : {"node", "--analysis", "--sass"}) verb.excludes("--memory", other);
+  verb.excludes("--analysis", "--sass");
   verb.callback([&context, options] {
     context.action = [&context, options] { return explain(*options, context.json); };
   });

@@ -194,6 +194,9 @@ void add_opt(Verb app, VerbContext& context) {
                   "with --pipeline gpu: the GPU that kernels must fit (cuda)");
   verb.add_flag("--verify-each,!--no-verify-each", options->verify_each, "verify after each pass");
   verb.add_flag("--list", options->list, "list the passes and pipelines");
+  for (const char* of_program :
+       {"file", "--passes", "--pipeline", "--trace", "--dump-ir-to", "--target"})
+    verb.excludes("--list", of_program);
   verb.callback([&context, options] {
     context.action = [&context, options] { return opt(*options, context.json); };
   });

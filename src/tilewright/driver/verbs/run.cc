@@ -150,6 +150,9 @@ Result<int> run(const RunVerb& verb, const VerbContext& context) {
   const bool as_json = context.json;
   if (!verb.labels.empty() && verb.top == 0)
     return fail(ErrorKind::Usage, "--labels names classes, but none are printed", {}, "--top 5");
+  if (verb.subject.verify_weights && !verb.subject.paths[0].ends_with(".twm"))
+    return fail(ErrorKind::Usage, "--verify-weights is for packages",
+                fmt::format("'{}' is none", verb.subject.paths[0]), "leave it out");
   std::vector<std::string> files = output_paths(verb.output);
   const bool to_stdout = verb.trace == "-" || std::count(files.begin(), files.end(), "-") > 0;
   files.push_back(verb.trace);

@@ -262,6 +262,9 @@ void add_sim(Verb app, VerbContext& context) {
   verb.add_option("--dump-program", options->dump, "folder for program dumps with their results");
   verb.add_flag("--check", options->check_only, "check only: races, deadlock, ranges, portability");
   verb.add_flag("--asm", options->disassemble, "print the instructions instead");
+  for (const char* instead : {"--check", "--asm"})
+    for (const char* of_run : {"--device", "--timeline", "--trace", "--dump-program"})
+      verb.excludes(instead, of_run);
   verb.callback([&context, options] {
     context.action = [&context, options] { return sim(*options, context.json); };
   });

@@ -150,6 +150,7 @@ void add_synth(Verb app, VerbContext& context) {
   verb.add_option("--bitstream", options->bitstream,
                   "FPGA: a file for iCE40's programmer; placed and routed");
   verb.add_option("--pins", options->pins, "with --bitstream: a PCF file for clk, rx and tx");
+  verb.needs("--pins", "--bitstream");
   verb.add_option("--limit", options->limit, "seconds for each of the two, or for the bitstream");
   verb.callback([&context, options] {
     context.action = [&context, options] { return synth(*options, context.json); };

@@ -259,12 +259,9 @@ void print_result(const TuneRun& run) {
 
 /// Devices of a fleet measure code whose time is time.
 Status check_worker(const TuneSettings& settings, const hw::Target& target) {
-  if (settings.remote.workers.empty()) {
-    if (settings.remote.wait.empty()) return {};
-    return fail(ErrorKind::Usage, "--wait is for devices of the fleet", {}, "add --worker SPEC");
-  }
   const hw::GpuTarget* gpu = target.gpu();
-  if (target.cpu() != nullptr || (gpu && gpu->language == hw::GpuLanguage::OpenCl)) return {};
+  const bool timed = target.cpu() != nullptr || (gpu && gpu->language == hw::GpuLanguage::OpenCl);
+  if (settings.remote.workers.empty() || timed) return {};
   return fail(ErrorKind::Unsupported,
               fmt::format("code for {} is not tuned on devices of a fleet", target.name),
               tuning_target(target).simulated

@@ -168,7 +168,7 @@ Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& optio
                 "it compiles the model again, and this is no ONNX model");
   SubjectOptions on_cpu = options;
   on_cpu.target = on_cpu.device = "cpu";
-  on_cpu.hw = on_cpu.quantize = "";
+  on_cpu.hw = on_cpu.quantize = on_cpu.dump_program = "";
   Runnable runnable = TW_TRY(make_runnable(subject, on_cpu));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
   TW_TRY_STATUS(run(runnable));
@@ -426,6 +426,17 @@ Status check_against(const std::string& against) {
   return {};
 }
 
+/// What does something only beside a certain `--against`. errors: Usage.
+Status check_choices(const VerifyOptions& options) {
+  if (!options.test_inputs.empty() && !options.asks_for("f32"))
+    return fail(ErrorKind::Usage, "--test-inputs does nothing without --against f32",
+                "they show what integers cost", "--against f32, or leave --test-inputs out");
+  if (options.per_node && options.against == "f32")
+    return fail(ErrorKind::Usage, "--per-node does nothing with --against f32 alone",
+                "f32 is compared at the outputs", "--against f32,interp, or leave --per-node out");
+  return {};
+}
+
 /// All subjects, on one place.
 Status verify_all(const VerifyOptions& options, VerifyReport& report) {
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
@@ -445,6 +456,7 @@ Status verify_all(const VerifyOptions& options, VerifyReport& report) {
 }
 
 Result<int> verify(const VerifyOptions& options, bool as_json) {
+  TW_TRY_STATUS(check_choices(options));
   VerifyReport report(options.per_node);
   if (options.remote.workers.empty()) TW_TRY_STATUS(verify_all(options, report));
   for (const std::string& worker : options.remote.workers) {

@@ -68,8 +68,14 @@ void add_zoo(Verb app, VerbContext& context) {
   verb.add_option("--size", options->options.size, "height and width, or sequence length")
       .in_range(1, kMostElements);
   verb.callback([&context, options] {
-    context.action = [&context, options] {
-      return options->name == "list" ? list(context.json) : write(*options, context.json);
+    context.action = [&context, options]() -> Result<int> {
+      if (options->name != "list") return write(*options, context.json);
+      const zoo::Options usual, &given = options->options;
+      if (!options->output.empty() || given.seed != usual.seed || given.batch != usual.batch ||
+          given.size != usual.size)
+        return fail(ErrorKind::Usage, "list takes no options", "they say how a network is written",
+                    "tilewright zoo resnet18 -o FILE.onnx");
+      return list(context.json);
     };
   });
 }
