@@ -7,7 +7,7 @@
 // were fitted to Yosys (bench/results/fpga.md). The kernel, which connects them, is counted from
 // its own lines: bits that are chosen, compared and added.
 //
-// `tilewright synth` prints both, `bench_fpga cells` holds one against the other.
+// `bench_fpga cells` holds them against Yosys.
 #pragma once
 
 #include <string>
