@@ -50,7 +50,7 @@ graph = h.make_graph([h.make_node("Conv", ["x", "w"], ["s"], name="conv", pads=[
                      [h.make_tensor_value_info("y", T.FLOAT, [1, 16, 8, 8])], [n.from_array(w, "w")])
 onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), "conv.onnx")
 PY
-"$program" --json -q tune conv.onnx --worker cpu --threads 1 --trials 128 --for 120s -o conv.twm >forms.json 2>"$log"
+"$program" --json -q tune conv.onnx --worker cpu --threads 1 --trials 128 --for 300s -o conv.twm >forms.json 2>"$log"
 # How many other forms are not hopeless depends on the processor.
 holds "convolutions are measured in both forms" tuned forms.json \
   "len(t['forms']) >= 1 and all(f['rule_ns'] > 0 and f['other_ns'] > 0 for f in t['forms'])"
