@@ -81,6 +81,27 @@ def broken():
     model("several.onnx", several, [x], outputs, [weight("w", np.ones((5, 4), np.float32))])
 
 
+def loops():
+    """What a loop or a sequence must not leave to the run."""
+    x, y = value("x", [2]), value("y", None)
+    counters = [value("i", [], T.INT64), value("go", [], T.BOOL), value("s", [2])]
+    nodes = [h.make_node("Identity", ["go"], ["on"]), h.make_node("Add", ["s", "x"], ["t"])]
+    body = h.make_graph(nodes, "body", counters, [value("on", [], T.BOOL), value("t", [2])])
+    model(
+        "loops.onnx",
+        [
+            h.make_node("Loop", ["n", "", "x"], ["a"], name="by_input", body=body),
+            h.make_node("Loop", ["many", "", "x"], ["b"], name="long", body=body),
+            h.make_node("SplitToSequence", ["x"], ["parts"], name="cut"),
+            h.make_node("SequenceAt", ["parts", "n"], ["c"], name="pick"),
+            h.make_node("Relu", ["parts"], ["d"], name="act"),
+        ],
+        [x, value("n", [], T.INT64)],
+        [value(name, None) for name in ("a", "b", "c", "d", "parts")],
+        [weight("many", np.array(100000, np.int64))],
+    )
+
+
 def odd():
     x, y = value("x", [2, 3]), value("y", [2, 3])
     nan = np.ones((2, 3), np.float32)
@@ -188,6 +209,7 @@ def check_json(*paths):
 
 def write():
     broken()
+    loops()
     odd()
     arrays()
 

@@ -135,8 +135,8 @@ def refused():
     model.opset_import[0].version = 27
     onnx.save(model, "opset.onnx")
     nodes = [
-        h.make_node("Scan", ["x"], ["a"], name="scan_one"),
-        h.make_node("Scan", ["x"], ["b"], name="scan_two"),
+        h.make_node("Bernoulli", ["x"], ["a"], name="random_one"),
+        h.make_node("Bernoulli", ["x"], ["b"], name="random_two"),
         h.make_node("FusedConv", ["x", "x"], ["c"], name="fused_one", domain="com.microsoft"),
         h.make_node("MatMul", ["x", "w"], ["d"], name="misfit"),
         h.make_node("Relu", ["nowhere"], ["e"], name="dangling"),

@@ -1,6 +1,7 @@
 """From a seed to a model with inputs."""
 
 import numpy as np
+import ops_control
 import ops_elementwise
 import ops_movement
 import ops_networks
@@ -10,6 +11,7 @@ from builder import BF16, DOUBLE, FLOAT, HALF, Builder, Unfit
 from patterns import PATTERNS
 
 SINGLE = ops_elementwise.OPS + ops_movement.OPS + ops_networks.OPS + ops_options.OPS + ops_runtime.OPS
+SINGLE += ops_control.OPS
 REALS = {"f32": FLOAT, "f64": DOUBLE, "f16": HALF, "bf16": BF16}
 
 

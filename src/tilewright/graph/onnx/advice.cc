@@ -13,53 +13,16 @@ namespace {
 
 /// Operators of ONNX that a package of fixed steps and tensors cannot have.
 const std::map<std::string, Advice>& of_onnx() {
-  static const Advice loop{
-      "how often its body runs may depend on data, and a package is a fixed list of steps",
-      "export the model with the loop unrolled (a fixed number of iterations), or compile the body "
-      "as a model of its own and run it in a loop"};
-  static const Advice scan{
-      "its body is a graph of its own, run once for each slice of its inputs, and a package is a "
-      "fixed list of steps",
-      "export the model with the body written out once for each slice, or as the operator that it "
-      "computes, if there is one (LSTM, GRU, RNN, CumSum)"};
-  static const Advice sequence{
-      "it works on a sequence of tensors, whose number may depend on data",
-      "export with the sequence resolved: Split, Concat and Gather on one tensor do the same"};
-  static const Advice optional{"it works on a value that may be absent",
-                               "export the model for the inputs that are there"};
   static const Advice text{"it works on strings", "convert text to numbers before the model"};
   static const Advice random{"its results differ in every run, so nothing could be verified",
                              "give the random numbers as an input of the model"};
   static const Advice training{"it belongs to training", "export the model for inference"};
-  static const std::map<std::string, Advice> table = {{"Loop", loop},
-                                                      {"Scan", scan},
-                                                      {"SequenceMap", sequence},
-                                                      {"SequenceAt", sequence},
-                                                      {"SequenceConstruct", sequence},
-                                                      {"SequenceEmpty", sequence},
-                                                      {"SequenceErase", sequence},
-                                                      {"SequenceInsert", sequence},
-                                                      {"SequenceLength", sequence},
-                                                      {"SplitToSequence", sequence},
-                                                      {"ConcatFromSequence", sequence},
-                                                      {"Optional", optional},
-                                                      {"OptionalGetElement", optional},
-                                                      {"OptionalHasElement", optional},
-                                                      {"StringNormalizer", text},
-                                                      {"StringConcat", text},
-                                                      {"StringSplit", text},
-                                                      {"RegexFullMatch", text},
-                                                      {"TfIdfVectorizer", text},
-                                                      {"RandomNormal", random},
-                                                      {"RandomNormalLike", random},
-                                                      {"RandomUniform", random},
-                                                      {"RandomUniformLike", random},
-                                                      {"Bernoulli", random},
-                                                      {"Multinomial", random},
-                                                      {"Gradient", training},
-                                                      {"Adam", training},
-                                                      {"Adagrad", training},
-                                                      {"Momentum", training}};
+  static const std::map<std::string, Advice> table = {
+      {"StringNormalizer", text},   {"StringConcat", text},    {"StringSplit", text},
+      {"RegexFullMatch", text},     {"TfIdfVectorizer", text}, {"RandomNormal", random},
+      {"RandomNormalLike", random}, {"RandomUniform", random}, {"RandomUniformLike", random},
+      {"Bernoulli", random},        {"Multinomial", random},   {"Gradient", training},
+      {"Adam", training},           {"Adagrad", training},     {"Momentum", training}};
   return table;
 }
 

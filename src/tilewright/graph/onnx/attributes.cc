@@ -41,7 +41,7 @@ int type_of(const onnx::AttributeProto& a) {
 
 /// Operators with the same attributes, of all opsets together: `name:type`, with the types
 /// i integer, f float, s text, t tensor, and I, F, S lists of these; p a sparse tensor, which
-/// nobody reads. A whole number is a float, too.
+/// nobody reads, g what is read where it matters (a graph, a type). A whole number is a float, too.
 // source: the ONNX operator changelog
 struct AttributeRow {
   const char *operators, *attributes;
@@ -75,6 +75,7 @@ constexpr AttributeRow kAttributeRows[] = {
      "value:t value_float:f value_floats:F value_int:i value_ints:I value_string:s "
      "value_strings:S sparse_value:p"},
     {"ConstantOfShape", "value:t"},
+    {"ConcatFromSequence", "axis:i new_axis:i"},
     {"GlobalLpPool", "p:fi"},
     {"Conv ConvInteger QLinearConv",
      "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"},
@@ -98,11 +99,13 @@ constexpr AttributeRow kAttributeRows[] = {
     {"HardSigmoid", "alpha:f beta:f"},
     {"InstanceNormalization", "epsilon:f"},
     {"IsInf", "detect_negative:i detect_positive:i"},
+    {"If", "else_branch:g then_branch:g"},
     {"LRN", "alpha:f beta:f bias:f size:i"},
     {"LSTM",
      "activation_alpha:F activation_beta:F activations:S clip:f direction:s hidden_size:i "
      "input_forget:i layout:i output_sequence:i"},
     {"LayerNormalization RMSNormalization", "axis:i epsilon:f stash_type:i"},
+    {"Loop SequenceMap", "body:g"},
     {"LpNormalization", "axis:i p:i"},
     {"LpPool", "auto_pad:s ceil_mode:i dilations:I kernel_shape:I p:fi pads:I strides:I"},
     {"MaxPool",
@@ -110,6 +113,11 @@ constexpr AttributeRow kAttributeRows[] = {
     {"MaxUnpool", "kernel_shape:I pads:I strides:I"},
     {"Mod", "fmod:i"},
     {"NonMaxSuppression", "center_point_box:i"},
+    {"Optional", "type:g"},
+    {"OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceErase "
+     "SequenceInsert "
+     "SequenceLength",
+     ""},
     {"Pad", "mode:s paddings:I pads:I value:f"},
     {"QuantizeLinear", "axis:i block_size:i output_dtype:i precision:i saturate:i"},
     {"RNN",
@@ -125,12 +133,17 @@ constexpr AttributeRow kAttributeRows[] = {
      "extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s"},
     {"ReverseSequence", "batch_axis:i time_axis:i"},
     {"RotaryEmbedding", "interleaved:i num_heads:i rotary_embedding_dim:i"},
+    {"Scan",
+     "body:g directions:I num_scan_inputs:i scan_input_axes:I scan_input_directions:I "
+     "scan_output_axes:I scan_output_directions:I"},
     {"ScatterElements", "axis:i reduction:s"},
     {"ScatterND", "reduction:s"},
     {"Selu", "alpha:f gamma:f"},
+    {"SequenceEmpty", "dtype:i"},
     {"Shape", "end:i start:i"},
     {"Shrink", "bias:f lambd:f"},
     {"Slice", "axes:I ends:I starts:I"},
+    {"SplitToSequence", "axis:i keepdims:i"},
     {"Split", "axis:i num_outputs:i split:I"},
     {"TopK", "axis:i k:i largest:i sorted:i"},
     {"Transpose", "perm:I"},
@@ -192,7 +205,8 @@ std::optional<Error> attribute_error(const std::string& op, const std::string& k
                 meant.empty() ? "export the model without it" : meant)
         .value();
   }
-  if (found->second == "p") return std::nullopt;  // whoever reads the node refuses it
+  if (found->second == "p" || found->second == "g")
+    return std::nullopt;  // whoever reads the node refuses it
   const AttributeLetter given = value == nullptr ? AttributeLetter{'?', "of another kind"}
                                                  : kAttributeLetters[value->index()];
   const bool fits = found->second.find(given.letter) != std::string::npos ||

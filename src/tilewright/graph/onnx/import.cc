@@ -400,6 +400,12 @@ void Importer::read_outputs(const GraphProto& graph, const Body& body) {
       report(ErrorKind::Invalid, fmt::format("output '{}' is never produced", name), where);
       continue;
     }
+    if (*id <= kSequence) {
+      report(ErrorKind::Unsupported, fmt::format("output '{}' is a sequence", name), where,
+             "a package has tensors only",
+             "make a tensor of it (ConcatFromSequence), or an output of each element (SequenceAt)");
+      continue;
+    }
     if (*id < 0) {  // what is behind it has an error; if nothing has, this is one
       if (errors_.empty())
         report(ErrorKind::Invalid, fmt::format("output '{}' is never produced", name), where);

@@ -1,6 +1,6 @@
-// Nodes of a model, of its functions and of the branches of its Ifs. They are imported in the order
-// in which they need each other, the file's order where that leaves a choice; a function's nodes
-// stand in the place of its call; of an If whose condition is known only the branch taken is read.
+// Nodes of a model, of its functions and of the graphs within nodes (If, Loop, ...:
+// importer_control.cc). They are imported in the order in which they need each other, the file's
+// order where that leaves a choice; a function's nodes stand in the place of its call.
 //
 // Example: nodes `r = Relu(c)`, `c = Conv(x, w)` are imported as Conv, Relu; `c = Conv(r, w)`
 // instead is reported as a circle. What a node that failed would make is kUnknown: whoever reads it
@@ -23,14 +23,13 @@ namespace {
 
 namespace onnx = tilewright_onnx;
 
-constexpr int kMaxDepth = 32;             ///< functions and branches within each other
-constexpr int64_t kMaxNodes = 1'000'000;  ///< after inlining
+constexpr int kMaxReadDepth = 32;  ///< graphs within each other
 
 /// Names of values that a node reads, those of its branches included.
 void collect_reads(const onnx::NodeProto& node, std::set<std::string>& reads, int depth = 0) {
   for (const std::string& name : node.input())
     if (!name.empty()) reads.insert(name);
-  if (depth > kMaxDepth) return;
+  if (depth > kMaxReadDepth) return;
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (!attribute.has_g()) continue;
     std::set<std::string> inside, made;
@@ -222,8 +221,8 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
     if (!inputs_known) return poison_outputs(proto, body);
     return import_function(proto, *function, node, body);
   }
-  const bool branch = node.domain.empty() && node.op == "If";
-  if (!branch && !tensor::find_op(node.domain, node.op) && node.op != "Constant" &&
+  const Structural special = structural(node);
+  if (special == nullptr && !tensor::find_op(node.domain, node.op) && node.op != "Constant" &&
       node.op != "Upsample" && node.op != "Scatter" && !is_composed(node)) {
     report_unsupported(node, where);
     return poison_outputs(proto, body);
@@ -241,7 +240,7 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
   auto attrs = read_attributes(proto, body, name);
   if (!attrs || !inputs_known) return poison_outputs(proto, body);
   node.attrs = *std::move(attrs);
-  if (branch) return import_if(proto, node, body);
+  if (special != nullptr) return import_structural(special, {proto, node, body, where});
   if (node.domain.empty() && node.op == "Constant") {
     if (!import_constant(proto, node, body)) poison_outputs(proto, body);
     return;
@@ -254,6 +253,12 @@ void Importer::import_operator(const NodeProto& proto, Node node, int64_t versio
   int num_outputs = proto.output_size();
   while (num_outputs > 0 && proto.output(num_outputs - 1).empty()) --num_outputs;
   if (num_outputs == 0) return;  // nobody can see it
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] > kSequence) continue;
+    report(ErrorKind::Invalid, fmt::format("input {} of {} is a sequence", i, node.op), where,
+           "it takes tensors");
+    return poison_outputs(proto, body);
+  }
   node.outputs.assign(static_cast<size_t>(num_outputs), -1);
   UpgradeContext context;
   context.constant = [&](Array array) { return add_constant(node.name + ".const", array); };
@@ -327,58 +332,6 @@ bool Importer::import_constant(const NodeProto& proto, const Node& node, Body& b
   const std::string name = body.prefix + printable(proto.output(0));
   body.scope.values[proto.output(0)] = add_constant(name, *std::move(array));
   return true;
-}
-
-void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
-  const std::string where = node_place(node.name, node.op, body);
-  poison_outputs(proto, body);
-  if (!node.inputs.empty() && node.inputs[0] >= 0 &&
-      element_count(graph_.values[static_cast<size_t>(node.inputs[0])].type.shape) != 1)
-    return report(
-        ErrorKind::Invalid, "the condition of this If is not a single value", where,
-        fmt::format("its shape is {}",
-                    to_string(graph_.values[static_cast<size_t>(node.inputs[0])].type.shape)));
-  if (node.inputs.size() != 1 || node.inputs[0] < 0 || body.depth >= kMaxDepth)
-    return report(ErrorKind::Invalid, "If needs one condition", where);
-  const ValueId condition = node.inputs[0];
-  Status known = force(condition);
-  const auto& value = graph_.values[static_cast<size_t>(condition)].constant;
-  if (known && !value && bind_if_offered(condition)) known = force(condition);
-  if (!known || !value || value->size() != 1)
-    return report(ErrorKind::Unsupported, "the condition of this If is known only at run time",
-                  where, known ? "it depends on " + inputs_behind(condition) : known.error().what,
-                  "--const NAME=@FILE.npy binds that input, if its value never changes");
-  const std::string branch = value->get(0) != 0 ? "then_branch" : "else_branch";
-  for (const onnx::AttributeProto& attribute : proto.attribute()) {
-    if (attribute.name() != branch || !attribute.has_g()) continue;
-    onnx::GraphProto graph = attribute.g();
-    Body inner;
-    inner.scope.parent = &body.scope;
-    inner.opsets = body.opsets;
-    inner.arguments = body.arguments;
-    inner.calls = body.calls;
-    inner.prefix = node.name + "/";
-    inner.path = fmt::format("{} of {}", branch, where);
-    inner.depth = body.depth + 1;
-    inner.read = names_read(graph);
-    read_initializers(graph, inner);
-    import_nodes(graph.node(), inner);
-    std::vector<ValueId> outputs;
-    for (const auto& output : graph.output()) {
-      const ValueId* id = inner.scope.find(output.name());
-      if (id == nullptr)
-        report(ErrorKind::Invalid,
-               fmt::format("output '{}' is never produced", printable(output.name())), inner.path);
-      outputs.push_back(id == nullptr ? kUnknown : *id);
-    }
-    if (static_cast<int>(outputs.size()) < proto.output_size())
-      report(ErrorKind::Invalid,
-             fmt::format("{} yields {} values, the If has {} outputs", branch, outputs.size(),
-                         proto.output_size()),
-             where);
-    return define_outputs(proto, body, outputs);
-  }
-  report(ErrorKind::Invalid, fmt::format("If has no {}", branch), where);
 }
 
 void Importer::import_function(const NodeProto& proto, const onnx::FunctionProto& function,

@@ -17,7 +17,7 @@
 
 namespace tilewright::graph {
 
-/// ONNX names visible at one place; a branch of an If sees its surroundings.
+/// ONNX names visible at one place; the graph of an If, Loop or Scan sees its surroundings.
 struct Scope {
   std::map<std::string, ValueId> values;
   const Scope* parent = nullptr;
@@ -43,6 +43,14 @@ std::set<std::string> names_read(
 /// The same of a graph with its outputs.
 std::set<std::string> names_read(const tilewright_onnx::GraphProto& graph);
 
+/// A graph within a node, with its weights read.
+struct Subgraph {
+  tilewright_onnx::GraphProto graph;
+  std::string name;  ///< `body`, `then_branch`, ...
+  std::map<std::string, ValueId> weights;
+  std::set<std::string> read;
+};
+
 class Importer {
  public:
   Importer(tilewright_onnx::ModelProto& model, std::string folder, const ImportOptions& options);
@@ -53,7 +61,23 @@ class Importer {
   using NodeProto = tilewright_onnx::NodeProto;
   using NodeList = google::protobuf::RepeatedPtrField<NodeProto>;
 
-  static constexpr ValueId kUnknown = -2;  ///< outputs of nodes that failed
+  using Values = std::vector<ValueId>;
+  using AttrMap = std::map<std::string, tensor::AttrValue>;
+
+  static constexpr ValueId kUnknown = -2;          ///< outputs of nodes that failed
+  static constexpr ValueId kSequence = -3;         ///< this and lower ones are sequences
+  static constexpr int kMaxDepth = 32;             ///< functions and graphs within each other
+  static constexpr int64_t kMaxNodes = 1'000'000;  ///< after inlining
+  static constexpr int64_t kMaxUnrolled = 20'000;  ///< the same of a model with loops
+
+  /// A node whose meaning is settled here: the graph holds what it comes to, not the node.
+  struct Call {
+    const NodeProto& proto;
+    const Node& node;
+    Body& body;
+    std::string where;
+  };
+  using Structural = Result<Values> (Importer::*)(const Call&);
 
   // Model level (onnx/import.cc).
   void read_opsets(Body& body);
@@ -87,7 +111,6 @@ class Importer {
   void import_node(const NodeProto& proto, const std::string& name, Body& body);
   void import_operator(const NodeProto& proto, Node node, int64_t version, Body& body);
   bool import_constant(const NodeProto& proto, const Node& node, Body& body);
-  void import_if(const NodeProto& proto, const Node& node, Body& body);
   void import_function(const NodeProto& proto, const tilewright_onnx::FunctionProto& function,
                        const Node& node, Body& body);
   std::optional<tensor::Attrs> read_attributes(const NodeProto& proto, const Body& body,
@@ -98,6 +121,53 @@ class Importer {
   void poison_outputs(const NodeProto& proto, Body& body);
   /// Reports an operator that there is none for: why and what to do at its first node only.
   void report_unsupported(const Node& node, const std::string& where);
+
+  // Nodes with graphs of their own (onnx/importer_control.cc).
+  Structural structural(const Node& node) const;
+  void import_structural(Structural import, const Call& call);
+  Result<Subgraph> open_subgraph(const Call& call, const std::string& attribute);
+  /// Imports it once; what its outputs are, kUnknown where it has errors. `label` tells this time
+  /// from others, `given` is what its inputs are.
+  Values run_subgraph(const Subgraph& subgraph, const Call& call, const std::string& label,
+                      const Values& given);
+  /// Whether one more iteration fits. errors: Unsupported.
+  Status count_iteration(const Call& call, int64_t done, const std::string& of);
+  Result<Values> import_if(const Call& call);
+  Result<Values> import_loop(const Call& call);
+  Result<Values> import_scan(const Call& call);
+  struct ScanAxes;
+  Result<Values> scan(const Call& call, const Subgraph& body, const std::string& label,
+                      const Values& inputs, const ScanAxes& axes);
+  /// The only element of `id`. errors: Unsupported ("`what` is known only at run time"), Invalid.
+  Result<int64_t> known_scalar(ValueId id, const std::string& what);
+  Result<Array> known_value(ValueId id, const std::string& what);
+  /// A node on behalf of another; its only output.
+  Result<ValueId> add_part(const Call& call, const char* op, Values inputs, AttrMap attrs = {});
+  ValueId add_ints(const Call& call, const std::vector<int64_t>& values);
+  ValueId add_scalar(const Call& call, DType dtype, int64_t value);
+  /// Element `index` along `axis`, without that axis.
+  Result<ValueId> slice_of(const Call& call, ValueId id, int64_t axis, int64_t index);
+  /// `parts` side by side along a new axis. requires: there is one.
+  Result<ValueId> stacked(const Call& call, const Values& parts, int64_t axis);
+
+  // Sequences and optional values (onnx/importer_sequences.cc).
+  ValueId add_sequence(Values elements);
+  /// The elements of input `i`. errors: Invalid.
+  Result<Values> sequence_input(const Call& call, size_t i) const;
+  /// What input `i` holds, from 0 to `most`. errors: Invalid, Unsupported.
+  Result<size_t> sequence_position(const Call& call, size_t i, int64_t most);
+  Result<Values> sequence_construct(const Call& call);
+  Result<Values> sequence_empty(const Call& call);
+  Result<Values> sequence_at(const Call& call);
+  Result<Values> sequence_length(const Call& call);
+  Result<Values> sequence_insert(const Call& call);
+  Result<Values> sequence_erase(const Call& call);
+  Result<Values> split_to_sequence(const Call& call);
+  Result<Values> concat_from_sequence(const Call& call);
+  Result<Values> sequence_map(const Call& call);
+  Result<Values> optional_value(const Call& call);
+  Result<Values> optional_get_element(const Call& call);
+  Result<Values> optional_has_element(const Call& call);
 
   // The graph so far (onnx/importer_fold.cc).
   /// Infers, checks, folds if cheap, and appends. errors: what does not fit.
@@ -133,7 +203,8 @@ class Importer {
   std::vector<int> producer_;          ///< node index of each value, -1 if none
   std::map<ValueId, Extent> extents_;  ///< of values that have one known only at run time
   int next_extent_ = 0;
-  std::vector<bool> runtime_;  ///< whether the value depends on an input of the graph
+  std::vector<Values> sequences_;  ///< the value kSequence - i is the i-th
+  std::vector<bool> runtime_;      ///< whether the value depends on an input of the graph
   std::vector<Error> errors_;
   std::set<std::string> used_dims_;
   std::map<std::string, size_t> unbound_dims_;  ///< the error that names each
