@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "tilewright/accel/fpga/rtl/cells.h"
 #include "tilewright/codesign/area.h"
 #include "tilewright/codesign/synth/synth.h"
 #include "tilewright/driver/cli.h"
@@ -22,10 +25,10 @@ struct SynthOptions {
 constexpr const char* kTechnology = "hasco-fpga";  // the one that counts cells
 
 nlohmann::ordered_json json_of(const accel::SynthesisedModule& module) {
-  nlohmann::ordered_json json = {{"name", module.name},        {"copies", module.copies},
-                                 {"lut", module.cells.lut},    {"ff", module.cells.ff},
-                                 {"dsp", module.cells.dsp},    {"bram18", module.cells.bram18},
-                                 {"carry", module.cells.carry}};
+  nlohmann::ordered_json json = {{"name", module.name},         {"copies", module.copies},
+                                 {"lut", module.cells.lut},     {"ff", module.cells.ff},
+                                 {"dsp", module.cells.dsp},     {"bram18", module.cells.bram18},
+                                 {"carry", module.cells.carry}, {"lut_ram", module.cells.lut_ram}};
   for (const accel::MemoryBox& box : module.memories)
     json["memories"].push_back({{"words", box.size},
                                 {"bits", box.width},
@@ -34,33 +37,53 @@ nlohmann::ordered_json json_of(const accel::SynthesisedModule& module) {
   return json;
 }
 
-/// What was made, and what a model said of it beforehand.
+/// What a model said beforehand.
+struct ModelCells {
+  std::string key, technology, name;  ///< in the document twice, and in the table
+  double luts = 0, ffs = 0, dsps = 0, bram18 = 0;
+  std::optional<int64_t> lut_ram;  ///< of the LUTs
+};
+
 struct ToSynthesise {
   std::string label;
   accel::SynthesisTask task;
-  std::string model;  ///< its name; empty: there is none
-  double luts = 0, ffs = 0, dsps = 0, bram18 = 0;
+  std::vector<ModelCells> models;
 };
 
 Result<ToSynthesise> accelerator(const codesign::Hardware& hardware) {
-  ToSynthesise made{TW_TRY(generated_rtl(hardware)).label, codesign::synthesis_task(hardware),
-                    kTechnology};
+  ToSynthesise made{TW_TRY(generated_rtl(hardware)).label, codesign::synthesis_task(hardware), {}};
   const codesign::Technology technology = TW_TRY(codesign::load_technology(kTechnology));
   const codesign::CellCount model = codesign::cells(codesign::Parts(hardware), technology).total();
-  made.luts = model.luts, made.ffs = model.ffs, made.dsps = model.dsps, made.bram18 = model.brams;
+  made.models.push_back({"model",
+                         kTechnology,
+                         fmt::format("model ({})", kTechnology),
+                         model.luts,
+                         model.ffs,
+                         model.dsps,
+                         model.brams,
+                         {}});
   return made;
 }
 
 Result<ToSynthesise> program(const FpgaProgramOptions& options) {
   const LoadedFpgaProgram loaded = TW_TRY(load_fpga_program(options));
   const GeneratedRtl rtl = TW_TRY(generated_rtl(loaded));
-  ToSynthesise made{rtl.label,
-                    {.top = rtl.top, .verilog = rtl.verilog, .boxed = {}, .library = {}}};
+  ToSynthesise made{
+      rtl.label, {.top = rtl.top, .verilog = rtl.verilog, .boxed = {}, .library = {}}, {}};
+  const accel::Cells cells = fpga::predicted_cells(rtl.verilog).cells();
+  made.models.push_back({"model", compile::kFpgaTarget,
+                         fmt::format("model ({})", compile::kFpgaTarget), double(cells.lut),
+                         double(cells.ff), double(cells.dsp), double(cells.bram18), cells.lut_ram});
   if (const auto& schedule = loaded.program.model) {
     const hw::FpgaCells& model = schedule->verilog;
-    made.model = compile::kFpgaTarget;
-    made.luts = model.luts, made.ffs = model.ffs, made.dsps = model.dsps;
-    made.bram18 = static_cast<double>(model.bram18);
+    made.models.push_back({"search",
+                           compile::kFpgaTarget,
+                           "model of the search",
+                           model.luts,
+                           model.ffs,
+                           model.dsps,
+                           static_cast<double>(model.bram18),
+                           {}});
   }
   return made;
 }
@@ -75,13 +98,16 @@ nlohmann::ordered_json json_of(const ToSynthesise& made, const accel::Synthesis&
   json["dsp"] = cells.dsp;
   json["bram18"] = cells.bram18;
   json["carry"] = cells.carry;
+  json["lut_ram"] = cells.lut_ram;
   json["seconds"] = xc7.seconds;
-  if (!made.model.empty())
-    json["model"] = {{"technology", made.model},
-                     {"lut", made.luts},
-                     {"ff", made.ffs},
-                     {"dsp", made.dsps},
-                     {"bram18", made.bram18}};
+  for (const ModelCells& model : made.models) {
+    json[model.key] = {{"technology", model.technology},
+                       {"lut", model.luts},
+                       {"ff", model.ffs},
+                       {"dsp", model.dsps},
+                       {"bram18", model.bram18}};
+    if (model.lut_ram) json[model.key]["lut_ram"] = *model.lut_ram;
+  }
   for (const accel::SynthesisedModule& module : xc7.modules)
     json["modules"].push_back(json_of(module));
   return json;
@@ -91,11 +117,12 @@ std::string text_of(const ToSynthesise& made, const accel::Synthesis& xc7) {
   const accel::Cells c = xc7.cells();
   const auto text = [](auto number) { return fmt::format("{:.0f}", static_cast<double>(number)); };
   std::vector<std::vector<std::string>> rows = {
-      {made.label, "LUT", "FF", "DSP", "BRAM18", "CARRY4"},
-      {"Yosys", text(c.lut), text(c.ff), text(c.dsp), text(c.bram18), text(c.carry)}};
-  if (!made.model.empty())
-    rows.push_back({fmt::format("model ({})", made.model), text(made.luts), text(made.ffs),
-                    text(made.dsps), text(made.bram18), ""});
+      {made.label, "LUT", "of them RAM", "FF", "DSP", "BRAM18", "CARRY4"},
+      {"Yosys", text(c.lut), text(c.lut_ram), text(c.ff), text(c.dsp), text(c.bram18),
+       text(c.carry)}};
+  for (const ModelCells& model : made.models)
+    rows.push_back({model.name, text(model.luts), model.lut_ram ? text(*model.lut_ram) : "",
+                    text(model.ffs), text(model.dsps), text(model.bram18), ""});
   return table(rows);
 }
 
