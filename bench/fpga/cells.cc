@@ -114,6 +114,7 @@ int cells(const Selection& selection) {
   const hw::FpgaDevice device =
       hw::load_fpga_device(selection.device == "vu9p" ? "zynq7020" : selection.device).value();
   const int count = selection.count > 0 ? selection.count : 40;
+  fmt::print("Designs for {}:\n\n", device.name);
   fmt::print(
       "| design | LUT model | Yosys | off % | FF model | Yosys | off % | DSP model | Yosys | "
       "BRAM18 "
