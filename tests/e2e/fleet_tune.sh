@@ -40,16 +40,7 @@ holds "the same command goes on from what is in the store" \
   tuned two.json "sum(k['resumed'] for k in t['tasks']) >= 40 and t['trials'] == 16"
 
 # Convolutions in other forms: their kernels are measured, too, and compiling follows what was decided.
-"$python" - <<'PY'
-import numpy as np, onnx
-from onnx import TensorProto as T, helper as h, numpy_helper as n
-w = np.random.default_rng(1).integers(-2, 3, (16, 16, 3, 3)).astype(np.float32)
-graph = h.make_graph([h.make_node("Conv", ["x", "w"], ["s"], name="conv", pads=[1, 1, 1, 1]),
-                      h.make_node("Relu", ["s"], ["y"], name="relu")], "g",
-                     [h.make_tensor_value_info("x", T.FLOAT, [1, 16, 8, 8])],
-                     [h.make_tensor_value_info("y", T.FLOAT, [1, 16, 8, 8])], [n.from_array(w, "w")])
-onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), "conv.onnx")
-PY
+"$python" "$here/conv_file.py" 16 8
 "$program" --json -q tune conv.onnx --worker cpu --threads 1 --trials 128 --for 300s -o conv.twm >forms.json 2>"$log"
 # How many other forms are not hopeless depends on the processor.
 holds "convolutions are measured in both forms" tuned forms.json \

@@ -74,16 +74,7 @@ exits 0 "export" "" -- records export -o all.jsonl
 exits 0 "replay" "" -- --json tune product.tw --target opencl --trials 6 --seed 5 --measure replay:all.jsonl
 
 # A convolution, every axis on its own.
-"$python" - <<'PY'
-import numpy as np, onnx
-from onnx import TensorProto as T, helper as h, numpy_helper as n
-w = np.random.default_rng(1).integers(-2, 3, (16, 8, 3, 3)).astype(np.float32)
-graph = h.make_graph([h.make_node("Conv", ["x", "w"], ["s"], name="conv", pads=[1, 1, 1, 1]),
-                      h.make_node("Relu", ["s"], ["y"], name="relu")], "g",
-                     [h.make_tensor_value_info("x", T.FLOAT, [1, 8, 14, 14])],
-                     [h.make_tensor_value_info("y", T.FLOAT, [1, 16, 14, 14])], [n.from_array(w, "w")])
-onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), "conv.onnx")
-PY
+"$python" "$here/conv_file.py" 8 14
 exits 0 "tune a convolution" "conv_relu" -- tune conv.onnx --target opencl --trials 12 --records conv.sqlite
 exits 0 "which computes the same" " ok" -- verify conv.onnx --target opencl --records conv.sqlite --against interp
 exits 0 "in FlexTensor's space" "conv" -- tune conv.onnx --target opencl --space tiling --method random --trials 8 --records tiling.sqlite

@@ -246,16 +246,7 @@ exits 0 "a named space is the only one" "every schedule of constructive was trie
   tune tiny.tw --trials 1000 --space constructive --records tiny2.sqlite
 
 # The algorithm of a convolution is measured too, and compiling follows the record.
-"$python" - <<'PY'
-import numpy as np, onnx
-from onnx import TensorProto as T, helper as h, numpy_helper as n
-w = np.random.default_rng(1).integers(-2, 3, (16, 16, 3, 3)).astype(np.float32)
-graph = h.make_graph([h.make_node("Conv", ["x", "w"], ["s"], name="conv", pads=[1, 1, 1, 1]),
-                      h.make_node("Relu", ["s"], ["y"], name="relu")], "g",
-                     [h.make_tensor_value_info("x", T.FLOAT, [1, 16, 8, 8])],
-                     [h.make_tensor_value_info("y", T.FLOAT, [1, 16, 8, 8])], [n.from_array(w, "w")])
-onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), "conv.onnx")
-PY
+"$python" "$here/conv_file.py" 16 8
 "$program" --json tune conv.onnx --threads 2 --trials 32 --records forms.sqlite >forms.json 2>>"$log"
 # How many other forms are not hopeless depends on the processor.
 holds "both forms are measured" [ "$(value forms.json 'len(d["forms"])')" -ge 1 ]

@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "tilewright/accel/fpga/block_ram.h"
+
 namespace tilewright::cost {
 namespace {
 
@@ -87,15 +89,6 @@ std::string to_string(const FpgaDesign& d) {
       d.uo, d.ui, d.us, d.to, d.tc, d.th, d.tw, name(d.stays), d.image_slots, d.weight_slots,
       d.result_slots, d.image_ports, d.weight_ports, d.pipelines, d.block, d.uram ? ", uram" : "",
       d.overlap ? "" : ", no overlap");
-}
-
-int64_t bram18_of(int64_t depth, int64_t bits) {
-  constexpr std::pair<int64_t, int64_t> kShapes[] = {{36, 512}, {18, 1024}, {9, 2048},
-                                                     {4, 4096}, {2, 8192},  {1, 16384}};
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const auto& [width, words] : kShapes)
-    least = std::min(least, up(bits, width) * up(depth, words));
-  return least;
 }
 
 Result<FpgaModel> FpgaModel::create(const hw::FpgaDevice& device, const SpatialLayer& layer,
@@ -195,7 +188,7 @@ hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool ur
     const int64_t choice = depth > 64 ? bits : 0;  // among parts of 64 words
     cells.luts = static_cast<double>(banks * (small * kSmallRamLuts + choice));
   } else if (yosys)
-    cells.bram18 = banks * bram18_of(depth, bits);
+    cells.bram18 = banks * fpga::bram18_of(depth, bits);
   else if (uram)
     cells.uram = banks * up(bits, kUramBits) * up(depth, kUramDepth);
   else if (depth <= kLutRamDepth && device_.family != hw::FpgaFamily::Ice40)
@@ -203,7 +196,7 @@ hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool ur
         static_cast<double>(banks * kLutRamLuts * up(bits, kLutRamBits) * up(depth, kLutRamDepth));
   else
     cells.bram18 = banks * (device_.family == hw::FpgaFamily::Ice40 ? ice40_blocks_of(depth, bits)
-                                                                    : bram18_of(depth, bits));
+                                                                    : fpga::bram18_of(depth, bits));
   return cells;
 }
 

@@ -86,9 +86,6 @@ struct FpgaRam {
 /// Image, weights and sums, of one pipeline.
 using FpgaRams = std::array<FpgaRam, 3>;
 
-/// Block RAMs of 18 Kbit for `depth` words of `bits`.
-int64_t bram18_of(int64_t depth, int64_t bits);
-
 /// The dimension of `tensor` that `loop` moves along, and by how much; null: none. Internal.
 const SpatialDim* spatial_dim_of(const SpatialTensor& tensor, int loop, int64_t& stride);
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tilewright/accel/fpga/block_ram.h"
 #include "tilewright/base/rng.h"
 #include "tilewright/cost/fpga/search.h"
 #include "tilewright/cost/fpga/testing/layers.h"
@@ -23,11 +24,11 @@ FpgaModel model_of(const SpatialLayer& layer, const char* device = "vu9p",
 }
 
 TEST(FpgaModel, BlocksOfMemory) {
-  EXPECT_EQ(bram18_of(512, 32), 1);
-  EXPECT_EQ(bram18_of(513, 32), 2);
-  EXPECT_EQ(bram18_of(2048, 8), 1);
-  EXPECT_EQ(bram18_of(16384, 1), 1);
-  EXPECT_EQ(bram18_of(1024, 37), 3);
+  EXPECT_EQ(fpga::bram18_of(512, 32), 1);
+  EXPECT_EQ(fpga::bram18_of(513, 32), 2);
+  EXPECT_EQ(fpga::bram18_of(2048, 8), 1);
+  EXPECT_EQ(fpga::bram18_of(16384, 1), 1);
+  EXPECT_EQ(fpga::bram18_of(1024, 37), 3);
 }
 
 TEST(FpgaModel, RolesOfLoops) {

@@ -7,9 +7,9 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 
+#include "tilewright/accel/fpga/block_ram.h"
 #include "tilewright/accel/fpga/rtl/kernel_cells.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/base/integers.h"
@@ -49,15 +49,6 @@ void add_lut_ram(Cells& cells, int64_t words, int64_t bits) {
   const int64_t luts = kSmallRamLuts * small_rams(words, bits);
   cells.lut += luts;
   cells.lut_ram += luts;
-}
-
-int64_t block_rams(int64_t words, int64_t bits) {
-  constexpr std::pair<int64_t, int64_t> kShapes[] = {{36, 512}, {18, 1024}, {9, 2048},
-                                                     {4, 4096}, {2, 8192},  {1, 16384}};
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const auto& [width, depth] : kShapes)
-    least = std::min(least, ceil_div(bits, width) * ceil_div(words, depth));
-  return least;
 }
 
 /// Counts one module by itself; the modules in it are counted as others.
@@ -121,7 +112,7 @@ class Counter {
     if (cycles >= 3 && cycles % 16 == 1) cells_.ff = bits;
   }
   void bank() {
-    const int64_t bits = of("WIDTH"), words = of("WORDS"), blocks = block_rams(words, bits);
+    const int64_t bits = of("WIDTH"), words = of("WORDS"), blocks = bram18_of(words, bits);
     if (words == 1) {
       cells_.ff = 2 * bits;
     } else if (small_rams(words, bits) * kSmallRamPrice < blocks * kBlockRamPrice) {
