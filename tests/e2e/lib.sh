@@ -3,7 +3,10 @@
 set -uo pipefail
 program=$(realpath "$1")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=$(realpath -s "${TILEWRIGHT_PYTHON:-$here/../../.venv/bin/python}")
+python=${TILEWRIGHT_PYTHON:-$here/../../.venv/bin/python}
+# A machine that only runs a copied program (device.sh) may have the packages in its own Python.
+[ -x "$python" ] || python=$(command -v python3)
+python=$(realpath -s "$python")
 export TILEWRIGHT_PYTHON=$python
 export TILEWRIGHT_CALIBRATE=off  # the same schedules everywhere
 limit=300  # ten times what the slowest needs: a machine may be busy

@@ -86,8 +86,9 @@ class LaunchRecord {
   virtual std::optional<std::string> timeline() const { return std::nullopt; }
 
   virtual std::vector<CallTime> calls() const { return {}; }
-  /// Of all calls in all runs.
-  virtual int64_t total_ns() const { return 0; }
+  /// Of all runs, and of one in the mean: without what it takes to time the calls.
+  virtual double runs_ns() const { return 0; }
+  virtual double run_ns() const { return 0; }
   /// Forgets the runs so far.
   virtual void reset() {}
 };

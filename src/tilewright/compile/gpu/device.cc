@@ -98,7 +98,9 @@ class GpuRuntime final : public DeviceRuntime {
       const auto record = std::make_shared<GpuLaunchRecord>(device->info().id, program);
       log->entries.push_back({name, record});
       // The log is kept alive as the record is.
-      options = {true, [log, record](const std::vector<int64_t>& times) { record->add(times); }};
+      options = {true, [log, record](const std::vector<int64_t>& calls, double run) {
+                   record->add(calls, run);
+                 }};
     }
     return runtime::make_gpu_launch(name, std::move(program), std::move(device), options);
   }
@@ -141,8 +143,9 @@ GpuLaunchRecord::GpuLaunchRecord(std::string device,
                                  std::shared_ptr<const runtime::GpuProgram> program)
     : device_(std::move(device)), program_(std::move(program)), total_ns_(program_->calls.size()) {}
 
-void GpuLaunchRecord::add(const std::vector<int64_t>& times) {
+void GpuLaunchRecord::add(const std::vector<int64_t>& times, double run) {
   ++runs_;
+  runs_ns_ += run;
   for (size_t i = 0; i < times.size(); ++i) total_ns_[i] += times[i];
 }
 
@@ -150,11 +153,10 @@ std::vector<CallTime> GpuLaunchRecord::calls() const {
   std::vector<CallTime> calls;
   for (size_t i = 0; i < program_->calls.size(); ++i) {
     const runtime::GpuCall& call = program_->calls[i];
-    CallTime time{
-        call.step,
-        program_->kernels[static_cast<size_t>(call.kernel)].symbol,
-        static_cast<double>(total_ns_[i]) / static_cast<double>(std::max<int64_t>(runs_, 1)),
-        {}};
+    CallTime time{call.step,
+                  program_->kernels[static_cast<size_t>(call.kernel)].symbol,
+                  mean(static_cast<double>(total_ns_[i])),
+                  {}};
     for (const int buffer : call.buffers)
       time.buffers.emplace_back(buffer, program_->buffers[static_cast<size_t>(buffer)].bytes);
     calls.push_back(std::move(time));
@@ -162,12 +164,9 @@ std::vector<CallTime> GpuLaunchRecord::calls() const {
   return calls;
 }
 
-int64_t GpuLaunchRecord::total_ns() const {
-  return std::accumulate(total_ns_.begin(), total_ns_.end(), int64_t{0});
-}
-
 void GpuLaunchRecord::reset() {
   runs_ = 0;
+  runs_ns_ = 0;
   std::fill(total_ns_.begin(), total_ns_.end(), 0);
 }
 

@@ -89,16 +89,26 @@ std::vector<GpuStepTime> gpu_step_times(const compile::LaunchLog& log,
   return steps;
 }
 
-Json gpu_profile_json(const std::vector<GpuStepTime>& steps) {
-  Json json = {{"steps", Json::array()}, {"total", json_of(total_of(steps))}};
-  for (const GpuStepTime& step : steps) json["steps"].push_back(json_of(step));
+GpuProfile gpu_profile(const compile::LaunchLog& log,
+                       const std::map<std::string, compile::LaunchCode>& launches,
+                       const hw::GpuTarget* target) {
+  GpuProfile profile{gpu_step_times(log, launches, target), 0};
+  for (const auto& [name, record] : log.entries) profile.run_ns += record->run_ns();
+  return profile;
+}
+
+Json gpu_profile_json(const GpuProfile& profile) {
+  Json json = {{"steps", Json::array()},
+               {"total", json_of(total_of(profile.steps))},
+               {"run_us", profile.run_ns / 1e3}};
+  for (const GpuStepTime& step : profile.steps) json["steps"].push_back(json_of(step));
   return json;
 }
 
-std::string gpu_profile_table(const std::vector<GpuStepTime>& steps) {
+std::string gpu_profile_table(const GpuProfile& profile) {
   std::vector<std::vector<std::string>> rows = {
       {"step on the GPU", "kernels", "us", "share", "Gop/s", "MB", "GB/s", "of limit"}};
-  const GpuStepTime total = total_of(steps);
+  const GpuStepTime total = total_of(profile.steps);
   const auto add = [&](const GpuStepTime& step) {
     std::string kernels = step.kernels.empty() ? "" : step.kernels.front();
     if (step.kernels.size() > 1) kernels += fmt::format(" and {} more", step.kernels.size() - 1);
@@ -110,8 +120,10 @@ std::string gpu_profile_table(const std::vector<GpuStepTime>& steps) {
          fmt::format("{:.3f}", bytes / 1e6), fmt::format("{:.1f}", ratio(bytes, step.ns)),
          step.limit_ns > 0 ? fmt::format("{:.0f} %", 100 * ratio(step.limit_ns, step.ns)) : ""});
   };
-  for (const GpuStepTime& step : steps) add(step);
+  for (const GpuStepTime& step : profile.steps) add(step);
   add(total);
+  rows.push_back({"whole run", "without events between them",
+                  fmt::format("{:.1f}", profile.run_ns / 1e3), "", "", "", "", ""});
   return table(rows);
 }
 

@@ -29,8 +29,17 @@ std::vector<GpuStepTime> gpu_step_times(const compile::LaunchLog& log,
                                         const std::map<std::string, compile::LaunchCode>& launches,
                                         const hw::GpuTarget* target);
 
-nlohmann::ordered_json gpu_profile_json(const std::vector<GpuStepTime>& steps);
-/// A row per step; the last one sums up.
-std::string gpu_profile_table(const std::vector<GpuStepTime>& steps);
+/// Steps, and runs without what it takes to time each call (`run_ns`).
+struct GpuProfile {
+  std::vector<GpuStepTime> steps;
+  double run_ns = 0;
+};
+GpuProfile gpu_profile(const compile::LaunchLog& log,
+                       const std::map<std::string, compile::LaunchCode>& launches,
+                       const hw::GpuTarget* target);
+
+nlohmann::ordered_json gpu_profile_json(const GpuProfile& profile);
+/// A row per step; the last two sum up and give the time of whole runs.
+std::string gpu_profile_table(const GpuProfile& profile);
 
 }  // namespace tilewright::driver

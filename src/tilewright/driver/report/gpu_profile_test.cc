@@ -19,8 +19,8 @@ compile::LaunchLog recorded() {
   compile::LaunchLog log;
   const auto record = std::make_shared<compile::GpuLaunchRecord>(
       "opencl:0", std::make_shared<const runtime::GpuProgram>(std::move(program)));
-  record->add({500, 1500, 2000});
-  record->add({1500, 2500, 4000});
+  record->add({500, 1500, 2000}, 3000);
+  record->add({1500, 2500, 4000}, 5000);
   log.entries.push_back({"net", record});
   return log;
 }
@@ -54,12 +54,15 @@ TEST(GpuProfile, CallsOfAGroupAreOneStep) {
   EXPECT_EQ(steps[1].ns, 3000);
   EXPECT_EQ(steps[1].operations, 0);
 
-  const std::string table = gpu_profile_table(steps);
+  const GpuProfile profile = gpu_profile(recorded(), compiled(), &target);
+  EXPECT_EQ(profile.run_ns, 4000) << "the mean of the two runs, not the sum of their calls";
+  const std::string table = gpu_profile_table(profile);
   EXPECT_THAT(table, HasSubstr("scale and 1 more"));
   EXPECT_THAT(table, HasSubstr("50.0 %"));
   EXPECT_THAT(table, HasSubstr("78 %"));  // 2352 of 3000
-  const nlohmann::ordered_json json = gpu_profile_json(steps);
+  const nlohmann::ordered_json json = gpu_profile_json(profile);
   EXPECT_EQ(json["total"]["mean_us"], 6);
+  EXPECT_EQ(json["run_us"], 4);
   EXPECT_EQ(json["steps"][0]["operations"], 16);
   EXPECT_FALSE(json["steps"][1].contains("operations"));
 }

@@ -39,9 +39,9 @@ class TimedModel {
   Status run_for(double seconds, std::vector<double>& times, int least = 3) {
     const SteadyClock::time_point begin = SteadyClock::now();
     for (int runs = 0; runs < least || seconds_since(begin) < seconds; ++runs) {
-      const int64_t before = total();
+      const double before = total();
       TW_TRY_STATUS(session_->run());
-      times.push_back(static_cast<double>(total() - before));
+      times.push_back(total() - before);
       TW_TRY_STATUS(check_interrupt());
     }
     return {};
@@ -60,9 +60,9 @@ class TimedModel {
   }
 
  private:
-  int64_t total() const {
-    int64_t sum = 0;
-    for (const auto& entry : log_->entries) sum += entry.record->total_ns();
+  double total() const {
+    double sum = 0;
+    for (const auto& entry : log_->entries) sum += entry.record->runs_ns();
     return sum;
   }
 

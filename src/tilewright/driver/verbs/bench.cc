@@ -46,7 +46,7 @@ struct BenchRow {
   std::vector<ProfiledStep> profile;  ///< medians
   double latency_ns = 0;              ///< median of the whole runs that were profiled
   std::vector<StepLimit> limits;      ///< of the profile's steps
-  std::vector<GpuStepTime> gpu;       ///< inside launches on a GPU, if asked for
+  GpuProfile gpu;                     ///< inside launches on a GPU, if asked for
   double load_ms = 0;                 ///< opening or compiling, and preparing the memory
   double first_run_ms = 0;            ///< the run that finds everything cold
   double in_ms = 0, out_ms = 0;  ///< copying inputs in and outputs out; not part of a run's time
@@ -175,18 +175,18 @@ bool measures_calls(const runtime::Program& program) {
 }
 
 /// Times of a GPU's kernels, in runs of their own: keeping them makes runs longer.
-Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Subject& subject,
-                                             const BenchOptions& options,
-                                             const std::map<std::string, Array>& inputs) {
+Result<GpuProfile> profile_gpu(const Runnable& runnable, const Subject& subject,
+                               const BenchOptions& options,
+                               const std::map<std::string, Array>& inputs) {
   const Runnable recorded = TW_TRY(make_recorded(runnable, subject, options.subject));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(recorded.session->bind_input(name, value));
   Times times;
   TW_TRY_STATUS(run_for(*recorded.session, 0.1, times));
   for (const auto& entry : recorded.launches->entries) entry.record->reset();
   TW_TRY_STATUS(run_for(*recorded.session, options.seconds / 2, times));
-  if (!runnable.model) return gpu_step_times(*recorded.launches, {}, nullptr);
+  if (!runnable.model) return gpu_profile(*recorded.launches, {}, nullptr);
   const compile::CompileOptions compiled = TW_TRY(compile_options(options.subject));
-  return gpu_step_times(*recorded.launches, runnable.model->launches, compiled.target.gpu());
+  return gpu_profile(*recorded.launches, runnable.model->launches, compiled.target.gpu());
 }
 
 /// Both in turn, so that a slow moment of the machine hits both.
@@ -284,7 +284,7 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
     json["peer"] = row.peer_name;
   }
   if (row.cycles == 0) json["profile"] = profile_json(row.profile, row.limits, row.latency_ns);
-  if (!row.gpu.empty()) json["gpu_profile"] = gpu_profile_json(row.gpu);
+  if (!row.gpu.steps.empty()) json["gpu_profile"] = gpu_profile_json(row.gpu);
   return json;
 }
 
@@ -343,7 +343,7 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
         fmt::print("\n{}", row.launches);
       else
         fmt::print("\n{}", profile_table(row.profile, row.limits, row.latency_ns));
-      if (!row.gpu.empty()) fmt::print("\n{}", gpu_profile_table(row.gpu));
+      if (!row.gpu.steps.empty()) fmt::print("\n{}", gpu_profile_table(row.gpu));
     }
   return 0;
 }

@@ -36,6 +36,7 @@ inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr int kCuCaptureThreadLocal = 1;
 inline constexpr unsigned kCuEventDefault = 0;
 /// Recorded while a graph is captured, an event becomes a node of it that sets its time.
+inline constexpr unsigned kCuEventRecordDefault = 0;
 inline constexpr unsigned kCuEventRecordExternal = 1;
 
 /// CUtensorMap: opaque, made by the driver.

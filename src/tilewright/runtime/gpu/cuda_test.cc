@@ -36,6 +36,8 @@ class Cuda : public testing::Test {
     entry<void (*)(int, int, int, const char*, int)>("fake_cuda_setup")(devices, major, minor,
                                                                         failing, code);
   }
+  /// What each kernel takes from now on.
+  void take(float ms) { entry<void (*)(float)>("fake_cuda_kernel_ms")(ms); }
   std::string log() const { return entry<const char* (*)()>("fake_cuda_log")(); }
 
   static GpuProgram program() {
@@ -118,6 +120,26 @@ TEST_F(Cuda, RecordedRunsAreOneGraphWithEvents) {
   expect_results(**instance, 1);
   EXPECT_THAT(log(), HasSubstr("instantiate 7\n")) << "three calls, and events around them";
   EXPECT_EQ((*instance)->call_times(), (std::vector<int64_t>{250000, 250000, 250000}));
+}
+
+TEST_F(Cuda, LongRunsAreTimedOneByOne) {
+  const auto instance = load(program());
+  const size_t loaded = log().size();
+  const Result<double> time = (*instance)->time_runs(2);
+  ASSERT_TRUE(time) << to_string(time.error());
+  EXPECT_EQ(*time, 750000) << "three calls of 250 us";
+  EXPECT_THAT(log().substr(loaded), testing::StartsWith("event\ngraph\nevent\nwait\ncapture\n"));
+  EXPECT_THAT(log(), testing::EndsWith("instantiate 3\nevent\ngraph\ngraph\nevent\nwait\n"));
+}
+
+TEST_F(Cuda, ShortRunsAreTimedByTensAndWithoutAPauseBefore) {
+  take(0.0078125F);
+  const auto instance = load(program(), {.record_times = true});
+  const Result<double> time = (*instance)->time_runs(11);
+  ASSERT_TRUE(time) << to_string(time.error());
+  EXPECT_EQ(*time, 3 * 7812.5);
+  EXPECT_THAT(log(), testing::EndsWith("instantiate 30\ngraph\nevent\ngraph\ngraph\nevent\nwait\n"))
+      << "thirty calls, no events between them";
 }
 
 TEST_F(Cuda, MachineCodeWhereItFitsElsePtx) {

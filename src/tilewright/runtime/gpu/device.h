@@ -34,12 +34,18 @@ class GpuInstance {
   virtual Status write_output(size_t index, const void* data) = 0;
   /// Nanoseconds of each call of the last `execute`, by the device's clock; empty unless recorded.
   virtual std::vector<int64_t> call_times() const = 0;
+  /// Whether the times of calls sum up to that of a run; else taking them takes time too.
+  virtual bool calls_add_up() const { return true; }
+  /// Nanoseconds of a run, the mean of `runs` or more that follow each other, by the device's
+  /// clock. Here the sum of the calls. requires: recorded times. errors: Device.
+  virtual Result<double> time_runs(int64_t runs);
 };
 
 struct GpuOptions {
   bool record_times = false;
-  /// Given the call times after every run of a launch (make_gpu_launch).
-  std::function<void(const std::vector<int64_t>&)> on_times;
+  /// Given the call times after every run of a launch (make_gpu_launch), and the time of a run
+  /// among others. units: ns.
+  std::function<void(const std::vector<int64_t>& calls, double run)> on_times;
 };
 
 class GpuDevice {

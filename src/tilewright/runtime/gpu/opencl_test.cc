@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include "tilewright/runtime/gpu/device.h"
 #include "tilewright/runtime/gpu/testing/sample_program.h"
@@ -144,8 +145,12 @@ TEST(OpenCl, PreparesWhatInputsChange) {
 TEST(OpenCl, LaunchesCheckTheirArrays) {
   DEVICE_OR_SKIP();
   std::vector<int64_t> times;
-  auto launch = make_gpu_launch("net", shared(sample_program("opencl")), device,
-                                {true, [&](const std::vector<int64_t>& each) { times = each; }});
+  double run = 0;
+  const auto keep = [&](const std::vector<int64_t>& calls, double whole) {
+    times = calls;
+    run = whole;
+  };
+  auto launch = make_gpu_launch("net", shared(sample_program("opencl")), device, {true, keep});
   ASSERT_TRUE(launch) << to_string(launch.error());
   Array x(DType::F32, {kImages, kRows, kColumns});
   std::ranges::copy(input_of(2), x.as<float>().begin());
@@ -155,6 +160,7 @@ TEST(OpenCl, LaunchesCheckTheirArrays) {
   EXPECT_TRUE(std::ranges::equal(outputs[0].as<float>(), sample_result(2).z));
   EXPECT_TRUE(std::ranges::equal(outputs[1].as<float>(), sample_result(2).y));
   EXPECT_EQ(times.size(), 3u);
+  EXPECT_EQ(run, static_cast<double>(std::accumulate(times.begin(), times.end(), int64_t{0})));
 
   Status status = (*launch)->run({}, outputs);
   ASSERT_FALSE(status);
