@@ -33,16 +33,17 @@ if sys.argv[1] == "run":
     folder = sys.argv[sys.argv.index("--output-dir") + 1]
     for file in glob.glob(folder + "/*.npy"):
         if {spoilt!r} <= ops:
-            np.save(file, np.load(file) * np.float32(1.01))
+            value = np.load(file)
+            np.save(file, {change})
 sys.exit(done.returncode)
 """
 
 
-def spoilt(ops, folder):
-    """A program that is wrong by 1 % in models that have all these operators."""
+def spoilt(ops, folder, change):
+    """A program that is wrong by `change` in models that have all these operators."""
     path = os.path.join(folder, "spoilt.py")
     with open(path, "w") as file:
-        file.write(SPOILER.format(python=sys.executable, program=PROGRAM, spoilt=set(ops)))
+        file.write(SPOILER.format(python=sys.executable, program=PROGRAM, spoilt=set(ops), change=change))
     os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
     return path
 
@@ -99,6 +100,19 @@ def in_two_types(dtype):
     return model, {"x": x}
 
 
+def nearly_equal():
+    """Values of which the last bit says how many are different."""
+    feeds = {"x": np.linspace(14, 17, 300, dtype=np.float32)}
+    nodes = [helper.make_node("Sigmoid", ["x"], ["a"]), helper.make_node("Unique", ["a"], ["y"])]
+    return network(nodes, feeds, {"y": (None,)}), feeds
+
+
+def equal_or_not():
+    """Values of which no rounding changes how many are different."""
+    feeds = {"x": np.array([1, 2, 2, 3, 0, 0], np.float32)}
+    return network([helper.make_node("Unique", ["x"], ["y"])], feeds, {"y": (None,)}), feeds
+
+
 def chosen_rows():
     """Rows of a table by indices that come at run time."""
     feeds = {"x": values(5, 7), "i": np.array([1, 4, -5], np.int64)}
@@ -106,9 +120,9 @@ def chosen_rows():
 
 
 class TestJudge(unittest.TestCase):
-    def verdict(self, case, spoil=None, against="ort"):
+    def verdict(self, case, spoil=None, against="ort", change="value * np.float32(1.01)"):
         with tempfile.TemporaryDirectory() as folder:
-            program = spoilt(spoil, folder) if spoil else PROGRAM
+            program = spoilt(spoil, folder, change) if spoil else PROGRAM
             return Judge(program, ["--threads", "1"], against).judge(*case)
 
     def test_right_results_are_ok(self):
@@ -138,6 +152,19 @@ class TestJudge(unittest.TestCase):
         case = in_two_types(TensorProto.FLOAT)
         self.assertEqual(self.verdict(case).kind, "unsure")
         self.assertEqual(self.verdict(case, spoil=["LayerNormalization"]).kind, "wrong")
+
+    def test_how_many_values_are_equal_may_be_a_matter_of_rounding(self):
+        for against in ("ort", "interp"):
+            found = self.verdict(nearly_equal(), against=against)
+            self.assertIn(found.kind, ("ok", "unsure"), found.text)
+        found = self.verdict(nearly_equal(), spoil=["Sigmoid", "Unique"], change="value[1:]")
+        self.assertEqual(found.kind, "unsure", found.text)
+
+    def test_a_value_too_few_is_seen(self):
+        found = self.verdict(equal_or_not(), spoil=["Unique"], change="value[1:]")
+        self.assertEqual(found.kind, "wrong", found.text)
+        self.assertIn("instead of", found.text)
+        self.assertEqual(self.verdict(nearly_equal(), spoil=["Unique"], change="value[1:]").kind, "wrong")
 
     def test_values_out_of_range_are_refused(self):
         for against in ("hostile", "guarded"):
