@@ -1,6 +1,7 @@
 // The cost model against the cycle simulator: operators of a workload file on designs drawn at
 // random, each under the best mapping that the mapper finds. Counts must be equal, cycles close.
-//   bench_model --workload FILE [--suites hasco/] [--designs 10] [--seed 1] [--json F]
+//   bench_model --workload FILE [--suites hasco/] [--ids ID,ID] [--designs 10] [--seed 1] [--json
+//   F]
 // Ends with 1 if a count differs.
 #include <fmt/format.h>
 
@@ -27,6 +28,7 @@ namespace {
 
 struct Options {
   std::string workload, suites = "hasco/", json;
+  std::vector<std::string> ids;
   int designs = 10;
   uint64_t seed = 1;
   int64_t tiles = cost::SpatialMapperOptions{}.tiles;
@@ -176,7 +178,10 @@ int compare(const Options& options) {
   Readings all;
   uint64_t seed = options.seed << 32;
   for (const Operator& one : operators_of(options)) {
-    const Readings readings = read(one, options, ++seed);
+    ++seed;  // of this operator's designs, whichever others are read
+    const auto& ids = options.ids;
+    if (!ids.empty() && std::find(ids.begin(), ids.end(), one.id) == ids.end()) continue;
+    const Readings readings = read(one, options, seed);
     readings.print(one.id);
     json["operators"][one.id] = readings.json();
     all.add(readings);
@@ -195,6 +200,7 @@ int main(int argc, char** argv) {
   tilewright::bench::Options options;
   app.add_option("--workload", options.workload, "workload file")->required();
   app.add_option("--suites", options.suites, "those that begin like this");
+  app.add_option("--ids", options.ids, "of these suites only these operators")->delimiter(',');
   app.add_option("--designs", options.designs, "for each operator");
   app.add_option("--seed", options.seed, "of the designs");
   app.add_option("--tiles", options.tiles, "of a layer that the mapper looks at, at most");

@@ -1,6 +1,5 @@
 #include "tilewright/accel/spatial/sim/array.h"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -8,72 +7,56 @@
 
 namespace tilewright::spatial {
 
-LoopWalk::LoopWalk(const Compute& compute, int first, int last, int factor)
-    : compute_(compute), first_(first), last_(last), factor_(factor) {}
-
-bool LoopWalk::next() {
-  for (int l = last_; l-- > first_;) {
-    const ComputeLoop& loop = compute_.loops[size_t(l)];
-    const uint32_t step = loop.spad_step[size_t(factor_)];
-    offset_ += step;
-    if (++at_[size_t(l)] < loop.count) return true;
-    offset_ -= loop.count * step;
-    at_[size_t(l)] = 0;
+LoopWalk::LoopWalk(const Compute& compute, int first, int last, int factor) {
+  for (int l = first; l < last; ++l) {
+    const ComputeLoop& loop = compute.loops[size_t(l)];
+    if (loop.count > 1)
+      loops_[size_t(moving_++)] = {uint32_t(l), loop.count,
+                                   uint32_t(loop.spad_step[size_t(factor)])};
   }
-  return false;
 }
 
-uint32_t LoopWalk::lanes(const Lanes& role, int64_t width) const {
-  const int64_t before = role.loop < 0 ? 0 : at_[size_t(role.loop)] * width;
-  return uint32_t(std::clamp<int64_t>(role.count - before, 0, width));
+void RowReader::look() {
+  const bool here =
+      has_line_ && fetches_ <= 1 && address_ >= line_ && address_ - line_ < line_bytes_;
+  at_hand_ = here ? std::min(left_, line_ + line_bytes_ - address_) : 0;
 }
 
 void RowReader::start(uint32_t address, uint32_t bytes) {
   address_ = address;
   left_ = bytes;
   still_ = fetches_ > 1 ? int64_t{bytes} * fetches_ : 0;
+  look();
 }
-
-uint32_t RowReader::at_hand() const {
-  if (!has_line_ || fetches_ > 1) return 0;
-  const uint32_t begin = line_ * uint32_t(design_.bank_bytes), end = begin + line_bytes();
-  return address_ < begin || address_ >= end ? 0 : std::min(left_, end - address_);
-}
-
-bool RowReader::needs_access() const { return left_ > at_hand() || still_ > 0; }
 
 bool RowReader::read(bool accessed) {
-  const uint32_t kept = at_hand();
-  address_ += kept;
-  left_ -= kept;
+  address_ += at_hand_;
+  left_ -= at_hand_;
   if (accessed) {
-    line_ = address_ / uint32_t(design_.bank_bytes);
+    line_ = address_ & ~(word_ - 1);  // a power of two
     has_line_ = true;
-    still_ -= line_bytes();
-    const uint32_t end = line_ * uint32_t(design_.bank_bytes) + line_bytes();
-    const uint32_t bytes = std::min(left_, end - address_);
+    still_ -= line_bytes_;
+    const uint32_t bytes = std::min(left_, line_ + line_bytes_ - address_);
     address_ += bytes;
     left_ -= bytes;
   }
+  look();
   return left_ == 0 && still_ <= 0;
 }
 
 RowStream::RowStream(const Design& design, const Compute& compute, int factor)
-    : design_(design),
-      compute_(compute),
-      factor_(factor),
+    : spad_(compute.spad[size_t(factor)]),
       walk_(compute, 0, kLoops, factor),
       reader_(design, row_fetches(design, factor)) {
+  const RoleLanes all = all_lanes(design);
+  if (weights_stay(design) || design.unit == Unit::Dot)
+    role_ = compute.k, width_ = all.k;
+  else if (factor == 0)
+    role_ = compute.i, width_ = all.i;
+  else
+    role_ = compute.j, width_ = all.j;
   for (const ComputeLoop& loop : compute.loops) left_ *= loop.count;
   start();
-}
-
-void RowStream::start() {
-  const RoleLanes all = all_lanes(design_);
-  const RoleLanes here{walk_.lanes(compute_.i, all.i), walk_.lanes(compute_.j, all.j),
-                       walk_.lanes(compute_.k, all.k)};
-  const auto bytes = uint32_t(row_lanes(design_, here)[size_t(factor_)]);
-  reader_.start(compute_.spad[size_t(factor_)] + walk_.offset(), bytes);
 }
 
 void RowStream::read(bool accessed) {
@@ -84,8 +67,9 @@ void RowStream::read(bool accessed) {
 }
 
 BlockStream::BlockStream(const Design& design, const Compute& compute)
-    : design_(design),
-      compute_(compute),
+    : compute_(compute),
+      all_(all_lanes(design)),
+      conv_(design.unit == Unit::Conv2d),
       walk_(compute, 0, compute.block_loops, 1),
       taps_(compute, kLoops - compute.tap_loops, kLoops, 1),
       reader_(design, 1) {
@@ -94,12 +78,10 @@ BlockStream::BlockStream(const Design& design, const Compute& compute)
 }
 
 void BlockStream::start() {
-  const RoleLanes all = all_lanes(design_);
-  const uint32_t j = walk_.lanes(compute_.j, all.j), k = walk_.lanes(compute_.k, all.k);
-  const bool conv = design_.unit == Unit::Conv2d;
-  rows_ = conv ? j : k;
+  const uint32_t j = walk_.lanes(compute_.j, all_.j), k = walk_.lanes(compute_.k, all_.k);
+  rows_ = conv_ ? j : k;
   reader_.start(compute_.spad[1] + walk_.offset() + taps_.offset() + row_ * compute_.row_step,
-                conv ? k : j);
+                conv_ ? k : j);
 }
 
 bool BlockStream::read(bool accessed) {

@@ -2,6 +2,7 @@
 // steps.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -14,14 +15,29 @@ class LoopWalk {
  public:
   LoopWalk(const Compute& compute, int first, int last, int factor);
   /// False: it was the last place, and the walk begins again.
-  bool next();
+  bool next() {
+    for (int l = moving_; l-- > 0;) {
+      const auto [loop, count, step] = loops_[size_t(l)];
+      offset_ += step;
+      if (++at_[loop] < count) return true;
+      offset_ -= count * step;
+      at_[loop] = 0;
+    }
+    return false;
+  }
   uint32_t offset() const { return offset_; }
   /// Lanes of a role that do something here.
-  uint32_t lanes(const Lanes& role, int64_t width) const;
+  uint32_t lanes(const Lanes& role, int64_t width) const {
+    const int64_t before = role.loop < 0 ? 0 : at_[size_t(role.loop)] * width;
+    return uint32_t(std::clamp<int64_t>(role.count - before, 0, width));
+  }
 
  private:
-  const Compute& compute_;
-  int first_, last_, factor_;
+  struct Loop {
+    uint32_t loop = 0, count = 1, step = 0;
+  };
+  std::array<Loop, kLoops> loops_{};  ///< those of more than one iteration
+  int moving_ = 0;
   std::array<uint32_t, kLoops> at_{};
   uint32_t offset_ = 0;
 };
@@ -29,24 +45,25 @@ class LoopWalk {
 /// Rows of bytes that are read one after the other. An access brings a line: one word of each bank.
 class RowReader {
  public:
-  RowReader(const Design& design, uint32_t fetches) : design_(design), fetches_(fetches) {}
+  RowReader(const Design& design, uint32_t fetches)
+      : word_(uint32_t(design.bank_bytes)),
+        line_bytes_(uint32_t(design.banks) * word_),
+        fetches_(fetches) {}
   void start(uint32_t address, uint32_t bytes);
   /// The line that is there does not have the rest of the row.
-  bool needs_access() const;
+  bool needs_access() const { return left_ > at_hand_ || still_ > 0; }
   /// Takes what the line has, and what an access brings behind it.
   /// True: the row is complete.
   bool read(bool accessed);
 
  private:
-  uint32_t line_bytes() const { return uint32_t(design_.banks * design_.bank_bytes); }
-  /// Bytes of the row in the line that is there, from the next one on.
-  uint32_t at_hand() const;
+  void look();
 
-  const Design& design_;
-  uint32_t fetches_;
+  uint32_t word_, line_bytes_, fetches_;
   uint32_t address_ = 0, left_ = 0;
-  int64_t still_ = 0;  ///< bytes that all units together have to fetch
-  uint32_t line_ = 0;  ///< its first word
+  int64_t still_ = 0;     ///< bytes that all units together have to fetch
+  uint32_t line_ = 0;     ///< its first byte
+  uint32_t at_hand_ = 0;  ///< bytes of the row in the line that is there, from the next one on
   bool has_line_ = false;
 };
 
@@ -61,10 +78,10 @@ class RowStream {
   static constexpr uint64_t kAhead = 8;
 
  private:
-  void start();
-  const Design& design_;
-  const Compute& compute_;
-  int factor_;
+  void start() { reader_.start(spad_ + walk_.offset(), walk_.lanes(role_, width_)); }
+  Lanes role_;         ///< the one whose lanes a row has
+  int64_t width_ = 0;  ///< all of them
+  uint32_t spad_;
   LoopWalk walk_;
   RowReader reader_;
   uint64_t ready_ = 0, left_ = 1;
@@ -81,8 +98,9 @@ class BlockStream {
 
  private:
   void start();
-  const Design& design_;
   const Compute& compute_;
+  RoleLanes all_;
+  bool conv_;
   LoopWalk walk_, taps_;
   RowReader reader_;
   uint64_t blocks_ = 1;

@@ -60,10 +60,11 @@ void BoxWalk::advance(int axis) {
 }
 
 void BoxWalk::take(uint32_t bytes) {
-  for (; bytes > 0; --bytes) {
-    ++at_.back();
-    advance(kAxes - 1);
-  }
+  at_.back() += bytes;
+  if (load_.lane_axis != kAxes - 1)
+    offset_.back() += bytes * load_.axes.back().spad_step;
+  else
+    for (; bytes > 0; --bytes) advance(kAxes - 1);
   for (int axis = kAxes - 1; axis >= 0; --axis) {
     const auto a = size_t(axis);
     if (at_[a] < load_.axes[a].count) return;

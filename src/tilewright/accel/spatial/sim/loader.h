@@ -46,6 +46,10 @@ class ReadPort {
     waiting_.reset();
   }
   bool offers() const { return moving_; }
+  /// The cycle after `now` in which what waits can begin to move.
+  uint64_t next(uint64_t now) const {
+    return moving_ || !waiting_ ? now + 1 : std::max({*waiting_, free_, now + 1});
+  }
   void finish_burst(uint64_t now) {
     moving_ = false;
     free_ = now + 1 + uint64_t(design_.timing.burst_gap);
@@ -69,6 +73,12 @@ class Loader {
   void look(uint64_t now);
   /// Afterwards; true: it is done in this cycle.
   bool move(uint64_t now, bool granted);
+  /// The cycle after `now` in which it can do something again.
+  uint64_t next(uint64_t now) const {
+    if (now + 1 < first_cycle_) return first_cycle_;
+    const bool asks = runs_to_ask_ > 0 && port_.ready();
+    return asks || piece_ > 0 || wants() || walk_.done() ? now + 1 : port_.next(now);
+  }
 
  private:
   void request(uint64_t now);

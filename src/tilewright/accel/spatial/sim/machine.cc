@@ -16,6 +16,8 @@ namespace {
 
 using accel::Stall;
 
+constexpr uint64_t kNever = UINT64_MAX;
+
 uint64_t ceil_of(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 /// The commands of one queue, and the instruction that its module executes.
@@ -24,6 +26,8 @@ struct TimedModule {
       waiting;  ///< instruction, cycle in which it was written
   bool busy = false;
   uint64_t free = 0;  ///< idle from this cycle on
+  /// Nothing begins before this cycle, if nothing is written, given or ends until then.
+  uint64_t look = 0;
   uint32_t insn = 0;
   InsnTime time;
   Stall stall = Stall::Idle;
@@ -44,7 +48,7 @@ class Machine {
 
   Result<LaunchReport> run() {
     uint64_t last = 0;
-    for (uint64_t now = 0; ended_ < insns_.size(); ++now) {
+    for (uint64_t now = 0; ended_ < insns_.size(); now = next(now)) {
       if (now >= options_.max_cycles)
         return fail(ErrorKind::Limit, "the launch takes more cycles than allowed",
                     fmt::format("{} cycles", options_.max_cycles));
@@ -58,6 +62,22 @@ class Machine {
   }
 
  private:
+  /// The cycle after `now` in which something can change; nothing does in those between.
+  uint64_t next(uint64_t now) const {
+    if (array_) return now + 1;
+    const uint64_t at = std::min(event_, loader_ ? loader_->next(now) : kNever);
+    return at == kNever ? now + 1 : std::max(at, now + 1);
+  }
+
+  /// The cycle after `now` in which an instruction can be written, begin or end.
+  uint64_t next_event(uint64_t now) const {
+    uint64_t at = can_fetch() ? next_write_ : kNever;
+    for (const TimedModule& m : modules_) at = std::min(at, m.look);
+    for (const uint64_t end : {compute_end_, store_end_})
+      if (end > now + 1) at = std::min(at, end - 1);
+    return at;
+  }
+
   uint64_t fetch_cycles() const {
     return ceil_of(uint64_t{kInsnBytes}, uint64_t(design_.bus_bytes));
   }
@@ -67,11 +87,22 @@ class Machine {
   }
   TokensBetween& tokens(int from, int to) { return tokens_[size_t(from * kQueues + to)]; }
 
+  static void wake(TimedModule& module) {
+    if (!module.busy) module.look = module.free;
+  }
+
+  /// An instruction is left and its queue has a place.
+  bool can_fetch() const {
+    if (written_ == insns_.size()) return false;
+    const TimedModule& module = modules_[size_t(insns_[written_].queue())];
+    return int(module.waiting.size()) < design_.timing.command_queue;
+  }
+
   bool fetch(uint64_t now) {
-    if (written_ == insns_.size() || now < next_write_) return false;
+    if (now < next_write_ || !can_fetch()) return false;
     TimedModule& module = modules_[size_t(insns_[written_].queue())];
-    if (int(module.waiting.size()) >= design_.timing.command_queue) return false;
     module.waiting.emplace_back(uint32_t(written_++), now);
+    wake(module);
     next_write_ = now + fetch_cycles();
     return true;
   }
@@ -79,9 +110,10 @@ class Machine {
   /// The instruction that begins in this cycle, if any.
   const Insn* begin(int queue, uint64_t now) {
     TimedModule& m = modules_[size_t(queue)];
-    if (m.busy || now < m.free) return nullptr;
+    if (now < m.look) return nullptr;
     if (m.waiting.empty() || m.waiting.front().second >= now) {
       m.stall = Stall::Idle;
+      m.look = m.waiting.empty() ? kNever : m.waiting.front().second + 1;
       return nullptr;
     }
     const Insn& insn = insns_[m.waiting.front().first];
@@ -91,6 +123,7 @@ class Machine {
         if (there.empty() || there.front() > now) {
           m.stall = Stall::Token;
           m.token_from = from;
+          m.look = there.empty() ? kNever : there.front();
           return nullptr;
         }
       }
@@ -99,6 +132,7 @@ class Machine {
     m.insn = m.waiting.front().first;
     m.waiting.pop_front();
     m.busy = true;
+    m.look = kNever;
     const bool waited = now > m.free;
     m.time = {m.insn,
               m.free,
@@ -115,9 +149,12 @@ class Machine {
     m.busy = false;
     m.free = when;
     m.time.end = when;
+    wake(m);
     for (int to = 0; to < kQueues; ++to)
-      if (insns_[m.insn].gives >> to & 1)
+      if (insns_[m.insn].gives >> to & 1) {
         tokens(int(queue), to).there.push_back(when - 1 + uint64_t(design_.timing.token_latency));
+        wake(modules_[size_t(to)]);
+      }
     report_.cycles = std::max(report_.cycles, when);
     ++ended_;
     busy_cycles(queue) += when - m.time.begin;
@@ -154,8 +191,9 @@ class Machine {
   /// True: an instruction began, ended or was written.
   bool cycle(uint64_t now) {
     port_.begin_cycle(now);
-    bool any = fetch(now);
-    any |= start(now);
+    bool look = now >= event_;
+    bool any = look && fetch(now);
+    if (look) any |= start(now);
     if (loader_) loader_->look(now);
     const bool load = loader_ && loader_->wants(), array = array_ && array_->wants(now);
     // Who had the last access gives way.
@@ -164,6 +202,7 @@ class Machine {
     if (array_ && array_->cycle(now, array && !to_load)) {
       compute_end_ = now + uint64_t(fill_cycles(design_)) + 2;
       array_.reset();
+      look = true;
     }
     if (loader_ && loader_->move(now, to_load)) {
       loader_.reset();
@@ -172,6 +211,7 @@ class Machine {
     }
     if (compute_end_ == now + 1) end(Queue::Compute, now + 1), any = true;
     if (store_end_ == now + 1) end(Queue::Store, now + 1), any = true;
+    if (look || any) event_ = next_event(now);
     return any;
   }
 
@@ -208,6 +248,7 @@ class Machine {
   std::optional<Loader> loader_;
   std::optional<Array> array_;
   uint64_t compute_end_ = 0, store_end_ = 0;
+  uint64_t event_ = 0;  ///< nothing is written, begins or ends before, but for LOADs
   size_t written_ = 0, ended_ = 0;
   uint64_t next_write_ = 0;
   bool load_was_last_ = false;
