@@ -197,17 +197,23 @@ bool with_nan_bound(const Graph& graph, const Node& node) {
   return false;
 }
 
-/// Names of functions are the same in capitals and small letters.
-bool is_thresholded_relu(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name == "thresholdedrelu";
+/// Whether a recurrence has this activation. Its name is the same in capitals and small letters.
+bool activates_by(const Node& node, std::string_view function) {
+  const auto same = [&](std::string name) {
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return name == function;
+  };
+  const std::vector<std::string> functions = node.attrs.get_strings("activations");
+  return std::any_of(functions.begin(), functions.end(), same);
 }
 
 bool with_a_threshold_left_out(const Graph&, const Node& node) {
-  const std::vector<std::string> functions = node.attrs.get_strings("activations");
-  return node.attrs.get_floats("activation_alpha").empty() &&
-         std::any_of(functions.begin(), functions.end(), is_thresholded_relu);
+  return node.attrs.get_floats("activation_alpha").empty() && activates_by(node, "thresholdedrelu");
+}
+
+bool activated_by_softplus(const Graph&, const Node& node) {
+  return activates_by(node, "softplus");
 }
 
 bool on_i64(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::I64; }
@@ -296,6 +302,11 @@ std::vector<KnownDifference> make_table() {
        "activation ThresholdedRelu without activation_alpha",
        "the threshold is 1 by the definition, as the operator's of that name; ONNX Runtime takes 0",
        with_a_threshold_left_out},
+      {{"LSTM", "GRU", "RNN"},
+       "activation Softplus of a value above 88",
+       "it is close to that value; ONNX Runtime gives infinity, as the exponential in it is",
+       activated_by_softplus,
+       true},
       {{"ReduceLogSumExp"},
        "whole numbers",
        "onnx has no reference for them; results may be one apart",

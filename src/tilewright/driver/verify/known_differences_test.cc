@@ -76,7 +76,7 @@ TEST(KnownDifferences, RegionsOfAxesThatKeepTheirSize) {
   EXPECT_EQ(causes({0, 0, .1, 0, 1, 1, .8, 1}), 0u);
 }
 
-TEST(KnownDifferences, RecurrencesWithoutAThreshold) {
+TEST(KnownDifferences, RecurrencesByTheirActivations) {
   const auto causes = [](const std::string& function, const std::vector<double>& alpha) {
     AttrList attrs = {{"hidden_size", int64_t{2}},
                       {"activations", std::vector<std::string>{function}}};
@@ -88,6 +88,7 @@ TEST(KnownDifferences, RecurrencesWithoutAThreshold) {
   EXPECT_EQ(causes("THRESHOLDEDRELU", {}), 1u);
   EXPECT_EQ(causes("ThresholdedRelu", {0.5}), 0u);
   EXPECT_EQ(causes("LeakyRelu", {}), 0u);
+  EXPECT_EQ(causes("SoftPlus", {}), 1u);
 }
 
 TEST(KnownDifferences, ProductsOfBytesDependOnTheWeights) {
