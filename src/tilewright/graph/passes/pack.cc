@@ -1,6 +1,7 @@
 #include "tilewright/graph/passes/pack.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "tilewright/graph/passes/dot_form.h"
@@ -91,33 +92,72 @@ std::optional<std::vector<Axis>> axes_of(const tensor::OpCall& call, const Shape
   return std::nullopt;
 }
 
+/// The transform of one window of a weight, for some filters at a time: their values lie side by
+/// side, in the source of the sums as in the result, whose planes are far apart.
+class WinogradFilter {
+ public:
+  static constexpr int64_t kLanes = 8;
+  using Lanes = std::array<double, kLanes>;
+
+  WinogradFilter(int64_t m, int64_t r, int64_t s)
+      : r_(r),
+        s_(s),
+        gx_(tensor::winograd_tables(r == 1 ? 1 : m, r)->filter),
+        gy_(tensor::winograd_tables(s == 1 ? 1 : m, s)->filter),
+        nx_(static_cast<int64_t>(gx_.size()) / r),
+        ny_(static_cast<int64_t>(gy_.size()) / s),
+        taps_(static_cast<size_t>(r * s)),
+        half_(static_cast<size_t>(nx_ * s)) {}
+
+  /// Lanes from `count` on are left as they are. `from`: the window of the first filter, those of
+  /// the others `filter` elements apart. `to`: the first element, the others of the window `plane`
+  /// apart.
+  void run(const float* from, int64_t filter, int64_t count, float* to, int64_t plane) {
+    for (int64_t t = 0; t < r_ * s_; ++t)
+      for (int64_t k = 0; k < count; ++k) taps_[t][k] = from[k * filter + t];
+    for (int64_t x = 0; x < nx_; ++x)
+      for (int64_t j = 0; j < s_; ++j)
+        half_[x * s_ + j] = sum(r_, gx_.data() + x * r_, taps_.data() + j, s_);
+    for (int64_t x = 0; x < nx_; ++x)
+      for (int64_t y = 0; y < ny_; ++y, to += plane) {
+        const Lanes all = sum(s_, gy_.data() + y * s_, half_.data() + x * s_, 1);
+        for (int64_t k = 0; k < count; ++k) to[k] = static_cast<float>(all[k]);
+      }
+  }
+
+ private:
+  static Lanes sum(int64_t terms, const double* factors, const Lanes* values, int64_t step) {
+    Lanes all{};
+    for (int64_t i = 0; i < terms; ++i)
+      for (int64_t k = 0; k < kLanes; ++k) all[k] += factors[i] * values[i * step][k];
+    return all;
+  }
+
+  int64_t r_, s_;
+  const std::vector<double>&gx_, &gy_;
+  int64_t nx_, ny_;
+  std::vector<Lanes> taps_, half_;
+};
+
 /// u[ko, x, y, c, ki] = (G g G^T)[x, y] of g = w[ko*b + ki, c]; channels that fill up are zero.
 Array winograd_weight(const Array& w, const Shape& shape, int64_t m) {
   Array result(DType::F32, shape);
   std::span<float> u = result.as<float>();
   std::fill(u.begin(), u.end(), 0.0f);
-  const std::span<const float> source = w.as<float>();
-  const int64_t filters = w.shape()[0], channels = w.shape()[1];
-  const int64_t r = w.shape()[2], s = w.shape()[3], nx = shape[1], ny = shape[2];
-  const int64_t plane = shape[3] * shape[4];
-  const std::vector<double>& gx = tensor::winograd_tables(r == 1 ? 1 : m, r)->filter;
-  const std::vector<double>& gy = tensor::winograd_tables(s == 1 ? 1 : m, s)->filter;
-  std::vector<double> half(static_cast<size_t>(nx * s));
-  for (int64_t k = 0; k < filters; ++k)
-    for (int64_t c = 0; c < channels; ++c) {
-      const float* taps = source.data() + (k * channels + c) * r * s;
-      std::fill(half.begin(), half.end(), 0.0);
-      for (int64_t x = 0; x < nx; ++x)
-        for (int64_t i = 0; i < r; ++i)
-          for (int64_t j = 0; j < s; ++j) half[x * s + j] += gx[x * r + i] * taps[i * s + j];
-      float* to = u.data() + k / shape[4] * nx * ny * plane + c * shape[4] + k % shape[4];
-      for (int64_t x = 0; x < nx; ++x)
-        for (int64_t y = 0; y < ny; ++y, to += plane) {
-          double sum = 0;
-          for (int64_t j = 0; j < s; ++j) sum += half[x * s + j] * gy[y * s + j];
-          *to = static_cast<float>(sum);
-        }
-    }
+  const float* source = w.as<float>().data();
+  const int64_t filters = w.shape()[0], channels = w.shape()[1], block = shape[4];
+  const int64_t window = w.shape()[2] * w.shape()[3];
+  const int64_t plane = shape[3] * block, all_planes = shape[1] * shape[2] * plane;
+  WinogradFilter transform(m, w.shape()[2], w.shape()[3]);
+  for (int64_t outer = 0; outer * block < filters; ++outer)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t inner = 0; inner < block; inner += WinogradFilter::kLanes) {
+        const int64_t k = outer * block + inner;
+        const int64_t count = std::min({WinogradFilter::kLanes, block - inner, filters - k});
+        if (count > 0)
+          transform.run(source + (k * channels + c) * window, channels * window, count,
+                        u.data() + outer * all_planes + c * block + inner, plane);
+      }
   return result;
 }
 
