@@ -116,17 +116,19 @@ class Walker {
     if (depth == depth_) return tile();
     const int64_t trips = trips_[depth];
     std::array<double, 3> period{-1, -1, -1};
+    Clock before;
     for (int64_t index = 0; index < trips; ++index) {
       go_to(depth, index);
-      const Clock before = now_;
-      depth + 1 == depth_ ? tile() : run(depth + 1);
-      const std::array<double, 3> latest{now_.load_free - before.load_free,
-                                         now_.compute_free - before.compute_free,
-                                         now_.store_free - before.store_free};
-      const bool same = goes_on(latest, period);
-      period = latest;
       const int64_t between = trips - 2 - index;
-      if (index < first_alike_ || between < 1 || !same) continue;
+      const bool may_skip = index >= first_alike_ && between >= 1;
+      if (may_skip) before = now_;
+      const double load = now_.load_free, compute = now_.compute_free, store = now_.store_free;
+      depth + 1 == depth_ ? tile() : run(depth + 1);
+      const std::array<double, 3> latest{now_.load_free - load, now_.compute_free - compute,
+                                         now_.store_free - store};
+      const bool same = may_skip && goes_on(latest, period);
+      period = latest;
+      if (!same) continue;
       skip(before, between);
       index += between;
     }

@@ -18,16 +18,18 @@ int64_t SpatialUnit::piece(int factor, const SpatialSizes& size) const {
 /// Of each element or piece, if the next one lies `pitch` bytes further: those in one line share an
 /// access. A line begins with the word of the first element that it has, wherever that begins.
 double SpatialUnit::accesses_each(int64_t pitch) const {
-  const int64_t line = line_bytes(), word = design.bank_bytes;
-  if (pitch >= line) return 1;
-  constexpr int64_t kStarts = 4, kLines = 16;
-  int64_t elements = 0, accesses = 0;
-  for (int64_t start = 0; start < kStarts; ++start) {
-    int64_t offset = std::min(pitch, word) * start / kStarts;
-    for (int64_t at = 0; at < kLines; ++at, ++accesses) {
-      const int64_t in_line = (line - 1 - offset) / pitch + 1;
+  if (pitch >= line_bytes()) return 1;
+  // 32 bits and a word of a power of two: divisions are most of what this takes.
+  const auto line = uint32_t(line_bytes()), word = uint32_t(design.bank_bytes);
+  const auto step = uint32_t(pitch);
+  constexpr uint32_t kStarts = 4, kLines = 16;
+  uint32_t elements = 0, accesses = 0;
+  for (uint32_t start = 0; start < kStarts; ++start) {
+    uint32_t offset = std::min(step, word) * start / kStarts;
+    for (uint32_t at = 0; at < kLines; ++at, ++accesses) {
+      const uint32_t in_line = (line - 1 - offset) / step + 1;
       elements += in_line;
-      offset = (offset + in_line * pitch) % word;
+      offset = (offset + in_line * step) & (word - 1);
     }
   }
   return double(accesses) / double(elements);
