@@ -27,9 +27,8 @@ class BatchNormFolder : private Editor {
   BatchNormFolder(const Graph& graph, PassContext& context) : Editor(graph), context_(context) {}
 
   Result<Graph> run() {
+    read_edges();
     for (size_t n = 0; n < graph().nodes.size(); ++n) {
-      producer_ = producers(graph());
-      users_ = consumers(graph());
       const std::optional<Affine> affine = affine_of(n);
       if (!affine) continue;
       if (fold_into_product(n, *affine)) {
@@ -37,7 +36,10 @@ class BatchNormFolder : private Editor {
       } else if (node(n).op == "BatchNormalization") {
         split(n, *affine);
         ++split_;
+      } else {
+        continue;
       }
+      read_edges();  // only after changes: once per node would take quadratic time
     }
     if (folded_ > 0)
       context_.notes.push_back(fmt::format("{} scalings folded into weights", folded_));
@@ -47,6 +49,11 @@ class BatchNormFolder : private Editor {
   }
 
  private:
+  void read_edges() {
+    producer_ = producers(graph());
+    users_ = consumers(graph());
+  }
+
   Node& node(size_t n) { return graph().nodes[n]; }
   /// The per-channel scale and shift a node applies to its input 0 (axis 1 holds the channels).
   std::optional<Affine> affine_of(size_t n) {
