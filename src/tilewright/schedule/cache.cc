@@ -83,17 +83,21 @@ Result<arith::Box> read_box(const Tree& tree, Id block, const Buffer& buffer, co
   return *std::move(box);
 }
 
-/// The box clipped by ranges as the nest will be. Where the last of them goes over the end, which
-/// the copy's guard cuts off, the whole axis stands for it: 13 tiles of 64 read no more than 784
-/// elements.
-arith::Box clipped(const arith::Box& box, const std::vector<IterRange>& ranges,
-                   const Buffer& buffer, const arith::Bounds& bounds) {
+/// The box clipped by ranges as the nest will be.
+arith::Box clipped(const arith::Box& box, const std::vector<IterRange>& ranges) {
+  arith::Box out = box;
+  for (size_t d = 0; d < out.dims.size(); ++d) out.dims[d] = {ranges[d].begin, ranges[d].size};
+  return out;
+}
+
+/// The box, but the whole axis where the last of its places goes over the end, which the copy's
+/// guard cuts off: 13 tiles of 64 read no more than 784 elements.
+arith::Box within(const arith::Box& box, const Buffer& buffer, const arith::Bounds& bounds) {
   arith::Box out = box;
   for (size_t d = 0; d < out.dims.size(); ++d) {
+    auto& [begin, size] = out.dims[d];
     const Expr& extent = buffer.shape()[d];
-    const Expr &begin = ranges[d].begin, &size = ranges[d].size;
-    const bool inside = arith::prove(begin + size <= extent, bounds);
-    out.dims[d] = {inside ? begin : int_imm(0), inside ? size : extent};
+    if (!arith::prove(begin + size <= extent, bounds)) begin = int_imm(0), size = extent;
   }
   return out;
 }
@@ -122,8 +126,9 @@ Result<Func> run(const CacheRead& step, const Func& func) {
   if (auto why = sources_not_final(tree, uses, place, nest, id)) return refuse(3, *why);
   const Param* param = tree.param_of(buffer);
   const bool defined = param != nullptr && param->mode != ParamMode::Out;
-  if (!defined &&
-      !all_written(tree, uses, place, buffer, clipped(box, ranges, buffer, bounds), bounds))
+  const arith::Box read = clipped(box, ranges);
+  if (!defined && !all_written(tree, uses, place, buffer, read, bounds) &&
+      !all_written(tree, uses, place, buffer, within(read, buffer, bounds), bounds))
     return refuse(
         3, fmt::format("the copy would read elements of {} that no block has set", buffer.name()));
   Edit edit(tree);
