@@ -1,7 +1,7 @@
 // The cost model against the cycle simulator: operators of a workload file on designs drawn at
 // random, each under the best mapping that the mapper finds. Counts must be equal, cycles close.
-//   bench_model --workload FILE [--suites hasco/] [--ids ID,ID] [--designs 10] [--seed 1] [--json
-//   F]
+//   bench_model --workload FILE [--suites hasco/] [--ids ID,ID] [--designs 10] [--seed 1]
+//               [--json F]
 // Ends with 1 if a count differs.
 #include <fmt/format.h>
 

@@ -5,12 +5,12 @@ gpu.py gemm|operators|networks PROGRAM [--device cuda|opencl] [--minutes 9] [--o
 
 `operators` are the f32 cases of --workload FILE whose suite begins with flextensor/ or tvm/.
 
-Both sides by the device's clock, one after the other for each case, on random data: the time of a run
-out of ten captured in a CUDA graph (ours of 100 us and more: a graph each; on OpenCL the sum over
-the kernels of a run; PyTorch's networks eager too). PyTorch runs in benchmark mode, the better of its two layouts, TF32 off; on CUDA
-a second column has it on for both sides (--tf32 for ours). First all packages are compiled, by half
-as many processes as there are processors; what does not fit into the time is left out, and said so.
-The table of the end sums up by group.
+Both sides by the device's clock, one after the other for each case, on random data: the time of a
+run out of ten captured in a CUDA graph (ours of 100 us and more: a graph each; on OpenCL the sum
+over the kernels of a run; PyTorch's networks eager too). PyTorch runs in benchmark mode, the better
+of its two layouts, TF32 off; on CUDA a second column has it on for both sides (--tf32 for ours).
+First all packages are compiled, by half as many processes as there are processors; what does not
+fit into the time is left out, and said so. The table of the end sums up by group.
 """
 
 import argparse

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "tilewright/base/counted.h"
 #include "tilewright/runtime/gpu/device.h"

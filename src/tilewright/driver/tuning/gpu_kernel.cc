@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <numeric>
 
 #include "tilewright/compile/gpu/launch.h"
 #include "tilewright/measure/task.h"
