@@ -40,11 +40,12 @@ TEST(Pack, EqualsTheOperatorsDefinition) {
 }
 
 TEST(Pack, WinogradWeightsEqualTheDefinitionUpToRounding) {
-  for (const int64_t m : {2, 4, 6}) {
+  // Ten filters: in two blocks, or in one that is longer than what is transformed together.
+  for (const auto& [m, block] : std::vector<std::pair<int64_t, int64_t>>{{2, 8}, {4, 8}, {6, 16}}) {
     tensor::OpCall call;
     call.domain = "tilewright";
     call.op = "PackWinogradWeight";
-    call.attrs.values = {{"block_in", int64_t{4}}, {"block_out", int64_t{8}}, {"m", m}};
+    call.attrs.values = {{"block_in", int64_t{4}}, {"block_out", block}, {"m", m}};
     Rng rng(7);
     const Array source = random_array(rng, DType::F32, {10, 6, 3, 3}, 4);
     call.inputs.push_back({true, DType::F32, source.shape(), source});
