@@ -59,6 +59,8 @@ exits 3 "an expression in f32" "'gemm_relu' is nothing that a spatial accelerato
 # Packages and programs.
 exits 0 "compile" -- compile resnet.onnx "${quantized[@]}" --hw ws.toml -o one.twm
 exits 0 "run" -- run one.twm --device spatial:fsim --output-dir out
+exits 2 "no picture of its cycles" "there is no trace of spatial:tsim" "leave it out" -- \
+  run one.twm --device spatial:tsim --trace one.json
 exits 0 "its own samples" " ok" -- verify one.twm
 exits 0 "inspect" "target spatial" "gemm 8x8" -- inspect one.twm
 exits 0 "mappings" "first=" "tile=" "cycles by the model" "what binds" "NHWC" -- \

@@ -82,8 +82,9 @@ Result<graph::Graph> build(const std::string& name, Options options) {
                   fmt::format("batch {} is not between 1 and 65536", options.batch));
     return entry.build(options);
   }
-  return fail(ErrorKind::Usage, fmt::format("there is no network '{}' in the zoo", name),
-              did_you_mean(name, names), "tilewright zoo list");
+  const std::string like = did_you_mean(name, names);
+  return fail(ErrorKind::Usage, fmt::format("there is no network '{}' in the zoo", name), {},
+              like.empty() ? "tilewright zoo list" : like);
 }
 
 }  // namespace tilewright::zoo

@@ -78,9 +78,12 @@ Status write_pictures(const std::string& path, const compile::LaunchLog& log, co
     const std::string timed = compile::timed_device(compile::backend_name(record->device()));
     const std::string on_timed = timed.empty() ? "" : "--device " + timed;
     const std::optional<std::string> text = picture(*record, path);
-    if (!text && record->cycles() > 0)
+    if (!text && record->cycles() > 0) {
+      // Not every device that counts cycles has a picture of them.
+      const std::string without = timed == record->device() ? "leave it out" : on_timed;
       return fail(ErrorKind::Usage, fmt::format("there is no {} of {}", what, record->device()), {},
-                  instead.empty() ? on_timed : instead);
+                  !instead.empty() && record->trace() ? instead : without);
+    }
     if (!text)
       return fail(ErrorKind::Usage,
                   fmt::format("{} keeps no time, so there is no {}", record->device(), what), {},

@@ -225,7 +225,7 @@ void add_run(Verb app, VerbContext& context) {
                 "check the hashes of a package's weights, graph and records first");
   add_worker_options(verb, options->remote);
   verb.add_option("--timeline", options->timeline,
-                  "a picture of what an accelerator did: F.html or F.svg");
+                  "a picture of what the DPU did: F.html or F.svg");
   verb.add_option("--trace", options->trace,
                   "what an accelerator did, for ui.perfetto.dev: JSON, or protobuf for F.pftrace");
   verb.callback([&context, options] {

@@ -256,7 +256,8 @@ void add_sim(Verb app, VerbContext& context) {
   verb.add_option("--hw", options->hw,
                   "same hardware with another clock or timing, or what F.asm is for: a name, .toml "
                   "or .json");
-  verb.add_option("--timeline", options->timeline, "a picture of what units did: F.html or F.svg");
+  verb.add_option("--timeline", options->timeline,
+                  "a picture of what the DPU did: F.html or F.svg");
   verb.add_option("--trace", options->trace,
                   "file for ui.perfetto.dev: JSON, or protobuf for F.pftrace");
   verb.add_option("--dump-program", options->dump, "folder for program dumps with their results");
