@@ -282,8 +282,8 @@ class Bench:
         package = self.compiled(model, "dpu")
         dump = self.path("dump")
         run([self.program, "-q", "sim", package, "--dump-program", dump])
-        bench = json.loads(run([self.program.replace("tilewright", "bench/dpu/bench_dpu_sim"),
-                                os.path.join(dump, "dpu_0")]))
+        simulators = os.path.join(os.path.dirname(self.program), "bench_dpu_sim")
+        bench = json.loads(run([simulators, os.path.join(dump, "dpu_0")]))
         begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         run([self.program, "-q", "compile", model, "--target", "dpu", "--quantize", "random:4", "--fallback", "cpu",
              "--no-calibrate", "-o", package])
