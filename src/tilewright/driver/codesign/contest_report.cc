@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 
@@ -12,7 +14,8 @@ std::string hundredths(double share) { return fmt::format("{:.2f}", 100 * share)
 
 }  // namespace
 
-void print_contest(const ContestResult& result, const ContestSettings& settings, bool as_json) {
+void print_contest(const ContestResult& result, const ContestSettings& settings,
+                   const std::vector<codesign::Objective>& objectives, bool as_json) {
   nlohmann::ordered_json json = document("codesign.contest");
   json["points"] = result.points;
   json["feasible"] = result.feasible;
@@ -38,17 +41,24 @@ void print_contest(const ContestResult& result, const ContestSettings& settings,
                     hundredths(line.worst), hundredths(line.best), hundredths(line.feasible),
                     fmt::format("{:.2f}", line.seconds)});
   }
-  for (const auto& [mean, deviation] : result.prior_off)
-    json["prior_off"].push_back({{"mean", mean}, {"deviation", deviation}});
+  std::string estimates;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    const auto& [mean, deviation] = result.prior_off[i];
+    json["prior_off"].push_back(
+        {{"objective", codesign::name(objectives[i])}, {"mean", mean}, {"deviation", deviation}});
+    estimates +=
+        fmt::format("{}: value over the estimate of ours, log10: mean {:+.3f}, deviation {:.3f}\n",
+                    codesign::name(objectives[i]), mean, deviation);
+  }
   for (const auto& [method, evaluations] : result.ours_as)
     json["ours_as"][method] = evaluations ? nlohmann::ordered_json(*evaluations) : nullptr;
   if (as_json) return print_json(json);
   fmt::print("{} points, {} meet all limits, {} on the true front\n\n{}\n", result.points,
              result.feasible, result.front, table(rows));
-  for (const auto& [mean, deviation] : result.prior_off)
-    fmt::print("prior off by {:+.3f}, deviation {:.3f} (log10)\n", mean, deviation);
+  fmt::print("{}", estimates);
+  const int most = *std::max_element(settings.evaluations.begin(), settings.evaluations.end());
   for (const auto& [method, evaluations] : result.ours_as)
-    fmt::print("ours reaches {} at the end with {} evaluations\n", method,
+    fmt::print("what {} reaches with {} evaluations, ours reaches with {}\n", method, most,
                evaluations ? std::to_string(*evaluations) : "more");
 }
 

@@ -272,7 +272,8 @@ Result<int> contest_verb(const CodesignOptions& options, bool as_json) {
   SearchSubject subject = TW_TRY(load_search(inputs_of(options)));
   subject.goals = TW_TRY(parse_goals(options.objectives, options.limits, subject.space));
   const std::string folder = folder_of(options, subject.workload.name + "-contest");
-  print_contest(TW_TRY(run_contest(subject, settings, folder)), settings, as_json);
+  print_contest(TW_TRY(run_contest(subject, settings, folder)), settings, subject.goals.objectives,
+                as_json);
   return 0;
 }
 
