@@ -169,7 +169,10 @@ std::string why_none(const cost::Computation& c, Unit unit) {
   if (!both()) return "no loop is summed over in two factors alone";
   if (unit == Unit::Conv2d)
     return "it has no image that two taps move over and a channel that is summed over";
-  if (c.factors.size() != 2) return "what a unit leaves over does not just scale its result";
+  if (c.factors.size() != 2)
+    return fmt::format(
+        "a unit multiplies two factors, here are {}, and the others do not just scale the product",
+        c.factors.size());
   for (const size_t f : {size_t{0}, size_t{1}})
     if ((unit == Unit::Gemm || loops_where(c, 1 - f, f, true).empty()) &&
         loops_where(c, f, 1 - f, true).empty())
