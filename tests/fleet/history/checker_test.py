@@ -14,6 +14,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import checker  # noqa: E402
+import defects  # noqa: E402
+import install  # noqa: E402
 from log import History  # noqa: E402
 from patience import Patience  # noqa: E402
 from tables import Tables  # noqa: E402
@@ -242,6 +244,12 @@ class CheckerTest(unittest.TestCase):
             self.assertFalse(patience.over())
         now[0] += 5
         self.assertTrue(patience.over())
+
+    def test_every_defect_fits_the_schema(self):
+        files = install.sources()
+        for name in defects.DEFECTS:
+            with self.subTest(name):
+                self.assertNotEqual(defects.planted(name, files), files)
 
     def test_every_check_finds_something(self):
         silent = {one.__name__ for one in checker.CHECKS}

@@ -52,20 +52,20 @@ DEFECTS = {
                "SELECT * INTO d FROM devices v WHERE v.id = post.device FOR NO KEY UPDATE;")]),
     "async_claim": Defect(
         "claim does not wait for the disk", (2,), ("no event tells of it", "given twice"),
-        [Patch("claim", "PERFORM durably();", "PERFORM set_config('synchronous_commit', 'off', true);")]),
+        [Patch("claim", "BEGIN\n", "BEGIN\n  PERFORM set_config('synchronous_commit', 'off', true);\n")]),
     "clock_not_moved": Defect(
         "tick does not move leases when the clock has stepped", ("time", "idle"), ("ended by time", "did not end"),
         [Patch("tick", "IF past < 0 OR past > 5 THEN", "IF false THEN")]),
     "results_without_key": Defect(
         "a repeated post stores its items again", (4,), ("results", "records"),
-        [Patch("results", ",\n  PRIMARY KEY (job, item)\n", "\n"),
+        [Patch("results", "PRIMARY KEY (job, item)", "CHECK (true)"),
          Patch("records_item", "CREATE UNIQUE INDEX", "CREATE INDEX"),
-         Patch("store_results", " WHERE r.item >= job.next;", ";")]),
+         Patch("store_results", " WHERE r.item >= job.next),", "),")]),
     "cancel_revives": Defect(
         "a cancelled run's job whose lease ends is ready again", (6,), ("its run was cancelled",),
         [Patch("end_lease", "IF gone THEN", "IF false THEN"),
          Patch("end_lost_runs", "WHERE v.cancelled IS NOT NULL AND", "WHERE false AND"),
-         Patch("claim", "AND r.cancelled IS NOT NULL", "AND false")]),
+         Patch("pick", "IF gone IS NOT NULL THEN", "ids := ids || gone;\n  IF false THEN")]),
     "look_by_id": Defect(
         "look pages by id > last", ("look",), ("asked from", "submitter saw"),
         [Patch("results", "  output jsonb,\n", "  output jsonb,\n  id bigint GENERATED ALWAYS AS IDENTITY,\n"),
@@ -95,7 +95,7 @@ DEFECTS = {
         "CREATE UNLOGGED TABLE stash (LIKE records INCLUDING DEFAULTS INCLUDING IDENTITY);"),
     "token_per_worker": Defect(
         "a worker has one token for all its leases", (2,), ("second lease", "given twice"),
-        [Patch("claim", "next_token()", "(m.epoch << 40) + (hashtext(w.id::text) & 1073741823)"),
+        [Patch("claim", "next_token(m.epoch)", "(m.epoch << 40) + (hashtext(w.id::text) & 1073741823)"),
          Patch("usage", "token bigint PRIMARY KEY,", "token bigint,"),
          Patch("suspects", "PRIMARY KEY (job, item, token)", "CHECK (true)")]),
     "no_blob_check": Defect(
@@ -104,9 +104,9 @@ DEFECTS = {
     "usage_twice": Defect(
         "a lost lease is paid twice", (9,), ("2 rows of usage",),
         [Patch("usage", "token bigint PRIMARY KEY,", "token bigint,"),
-         Patch("end_lease", "  UPDATE devices SET\n",
+         Patch("free_device", "  IF doubtful THEN\n",
                "  INSERT INTO usage SELECT * FROM usage u WHERE u.token = d.token AND how = 'lost';\n"
-               "  UPDATE devices SET\n")]),
+               "  IF doubtful THEN\n")]),
     "hash_not_compared": Defect(
         "a damaged blob is declared whole", (7,), ("other bytes",),
         [Patch("finish_blob", "IF found <> b.sha256 THEN", "IF false THEN")]),

@@ -88,6 +88,25 @@ class Leases(FleetCase):
         self.assertIsNone(self.worker("f", login="wil").claim(9)["jobs"][1:] or None)
         self.check_invariants()
 
+    def test_a_claim_that_finds_nothing_writes_nothing(self):
+        """So it need not wait for the disk: idle workers ask all the time."""
+        worker = self.worker()
+        written = "SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
+        self.wes.rows("BEGIN")
+        self.assertIsNone(worker.claim())
+        self.assertFalse(self.wes.one(written))
+        job = self.submitted()
+        self.assertEqual(worker.claimed(), job)
+        self.assertTrue(self.wes.one(written))
+        self.wes.rows("COMMIT")
+
+    def test_a_lease_changes_no_index_of_devices(self):
+        """Else each lease would write entries into all of them."""
+        used = self.keeper.rows("SELECT DISTINCT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = "
+                                "ANY (i.indkey) WHERE i.indrelid = 'fleet.devices'::regclass ORDER BY 1")  # fmt: skip
+        self.assertEqual(used, [("id",), ("key",), ("name",), ("pool",)])
+        self.assertEqual(self.keeper.one("SELECT count(*) FROM pg_index WHERE indrelid = 'fleet.devices'::regclass AND indpred IS NOT NULL"), 0)
+
     def test_at_most_eight(self):
         self.submitted(12)
         worker = self.worker()

@@ -17,6 +17,9 @@
 -- the job is `ready` at its old place with `next` = 8, and item 8 is a suspect.
 --
 -- Nothing here is for callers: they use functions only. The role that runs these files owns it all.
+-- So what submit() has checked of a job is not checked again here, nor that functions write one of the
+-- states that there are: the server reads the text of each CHECK anew in each statement that changes a
+-- row. Those of the rows that a lease changes are short.
 
 CREATE SCHEMA fleet;
 REVOKE ALL ON SCHEMA fleet FROM PUBLIC;
@@ -94,7 +97,8 @@ CREATE TABLE classes (
   rates jsonb NOT NULL
 );
 
--- A device, with its lease. The end of a lease is kept here and nowhere else.
+-- A device, with its lease. The end of a lease is kept here and nowhere else. No index has a column
+-- that a lease changes, so a lease writes no index: tick() reads all devices once a second instead.
 CREATE TABLE devices (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   key text NOT NULL UNIQUE,       -- site/host/serial
@@ -104,7 +108,7 @@ CREATE TABLE devices (
   target text NOT NULL,
   tags text[] NOT NULL,
   emulated boolean NOT NULL,      -- its times say nothing: no records
-  state text NOT NULL DEFAULT 'free' CHECK (state IN ('free', 'leased', 'off', 'suspect')),
+  state text NOT NULL DEFAULT 'free',  -- free, leased, off, suspect
   reason text NOT NULL DEFAULT '',
   token bigint,
   worker uuid,
@@ -118,14 +122,10 @@ CREATE TABLE devices (
   sound_from bigint NOT NULL DEFAULT 0,  -- what it measured under earlier tokens confirms nothing
   held_by text,                   -- only this login's jobs go there
   held_until timestamptz,
-  CHECK ((state = 'leased') = (token IS NOT NULL)),
-  CHECK ((token IS NULL) = (worker IS NULL) AND (token IS NULL) = (login IS NULL)),
-  CHECK ((token IS NULL) = (since IS NULL) AND (token IS NULL) = (renewed IS NULL)),
-  CHECK ((token IS NULL) = (ends IS NULL) AND (held_by IS NULL) = (held_until IS NULL))
+  CHECK (num_nulls(token, worker, login, since, renewed, ends) =
+           CASE state WHEN 'leased' THEN 0 ELSE 6 END)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
-CREATE INDEX devices_ends ON devices (ends) WHERE state = 'leased';
 CREATE INDEX devices_pool ON devices (pool);
-CREATE INDEX devices_worker ON devices (worker) WHERE worker IS NOT NULL;
 
 -- Several workers may reach one board.
 CREATE TABLE reaches (
@@ -218,23 +218,22 @@ CREATE TABLE jobs (
   run uuid NOT NULL REFERENCES runs,
   login text NOT NULL,
   queue bigint NOT NULL REFERENCES queues,
-  kind text NOT NULL CHECK (kind IN ('run', 'measure', 'race', 'build')),
-  band smallint NOT NULL CHECK (band BETWEEN 0 AND 2),  -- urgent, normal, batch
+  kind text NOT NULL,             -- run, measure, race, build
+  band smallint NOT NULL,         -- 0: urgent, 1: normal, 2: batch
   after uuid[] NOT NULL,          -- jobs of the run that must be done first
   payload jsonb NOT NULL,
-  limit_s double precision NOT NULL CHECK (limit_s > 0),
-  n int NOT NULL CHECK (n >= 0),  -- items; 0: the job has no parts
-  next int NOT NULL DEFAULT 0 CHECK (next BETWEEN 0 AND n),  -- results 0 .. next-1 are there
+  limit_s double precision NOT NULL,
+  n int NOT NULL,                 -- items; 0: the job has no parts
+  next int NOT NULL DEFAULT 0,    -- results 0 .. next-1 are there
   losses int NOT NULL DEFAULT 0,
-  state text NOT NULL CHECK (state IN ('waiting', 'ready', 'leased')),
+  state text NOT NULL,            -- waiting, ready, leased
   token bigint,
   device bigint,
   place smallint,                 -- of the jobs of a lease, the lowest runs first
   ready_at timestamptz NOT NULL,  -- since when it waits for a device
   signature text,
   key text,                       -- of the task or package: a device that has it loaded is quicker
-  CHECK ((state = 'leased') = (token IS NOT NULL)),
-  CHECK ((token IS NULL) = (device IS NULL) AND (token IS NULL) = (place IS NULL))
+  CHECK (next <= n AND num_nulls(token, device, place) = CASE state WHEN 'leased' THEN 0 ELSE 3 END)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 ALTER TABLE jobs ALTER COLUMN payload SET STORAGE EXTENDED;
 -- Packed once and unpacked a few times: LZ4 does it in a fraction of the time, where the server was
@@ -266,7 +265,7 @@ CREATE TABLE ended (
   n int NOT NULL,
   next int NOT NULL,
   losses int NOT NULL,
-  state text NOT NULL CHECK (state IN ('done', 'failed', 'dead', 'cancelled')),
+  state text NOT NULL,            -- done, failed, dead, cancelled
   reason text NOT NULL,
   token bigint,                   -- under which it ended, if it was leased then
   device bigint,
@@ -295,7 +294,6 @@ CREATE TABLE results (
   same bytea,                     -- its times are compared with other devices' all the same
   PRIMARY KEY (job, item)
 );
-CREATE INDEX results_at ON results USING brin (at);
 CREATE INDEX results_same ON results (same) WHERE same IS NOT NULL;
 
 -- What was posted under a lease that was over: it may overlap another's.
@@ -350,11 +348,11 @@ CREATE TABLE records (
   class text,
   trust smallint NOT NULL DEFAULT 0,  -- 1: a second device of the class agrees
   same bytea NOT NULL,                -- half a sha256 of what was measured
-  identity bytea NOT NULL UNIQUE,     -- sha256 of what makes it this measurement and no other
-  made timestamptz NOT NULL DEFAULT clock_timestamp()
+  identity bigint NOT NULL,           -- a hash of what tells such measurements apart
+  made timestamptz NOT NULL DEFAULT clock_timestamp(),
+  UNIQUE (same, identity)             -- also finds what has the same `same`
 );
-CREATE INDEX records_cost ON records (workload, target, outcome, cost);
-CREATE INDEX records_same ON records (same);
+CREATE INDEX records_cost ON records (workload, target, cost);
 CREATE INDEX records_trusted ON records (device) WHERE trust > 0;
 CREATE UNIQUE INDEX records_item ON records (job, item) WHERE job IS NOT NULL;
 

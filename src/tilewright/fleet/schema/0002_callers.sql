@@ -115,34 +115,40 @@ BEGIN
   END IF;
 END $$;
 
--- The timeline of the server: it changes when a standby takes over.
-CREATE FUNCTION timeline() RETURNS int LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN (
-    SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int);
-END $$;
+-- The timeline of the server: it changes when a standby takes over. It stays what it is during a
+-- statement, but declared as stable it could not be made part of the caller's query.
+CREATE FUNCTION timeline() RETURNS int LANGUAGE sql AS $$
+  SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
+$$;
 
--- The worker with this id, if the secret is its own and the caller its login. errors: TW403.
+-- The worker with this id, if the secret is its own and the caller its login. What a worker changes
+-- waits for the disk, as after durably(). errors: TW403, TW409.
 CREATE FUNCTION known_worker(worker uuid, secret text) RETURNS workers LANGUAGE plpgsql AS $$
 DECLARE
   me text;
   w workers;
   now timestamptz := clock_timestamp();
 BEGIN
+  IF current_setting('fsync') <> 'on'
+     OR current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM durably();
+  END IF;
   -- One look for what nearly every call finds; caller() knows the rest, and what to say.
   SELECT v.* INTO w FROM workers v
     JOIN logins l ON l.login = v.login AND l.kind = 'worker' AND NOT l.off
-  WHERE v.id = known_worker.worker AND v.login = session_user;
+  WHERE v.id = known_worker.worker AND v.login = session_user
+    AND v.secret_sha256 = sha256(convert_to(coalesce(secret, ''), 'UTF8'));
   IF w.id IS NULL THEN
     me := caller('worker');
-    SELECT * INTO w FROM workers v WHERE v.id = known_worker.worker AND v.login = me;
+    SELECT * INTO w FROM workers v
+    WHERE v.id = known_worker.worker AND v.login = me
+      AND v.secret_sha256 = sha256(convert_to(coalesce(secret, ''), 'UTF8'));
+    IF w.id IS NULL THEN
+      PERFORM refuse('TW403', 'no worker of this login has this id and secret', '',
+                     'start the worker again: it enrols anew');
+    END IF;
   END IF;
-  IF w.id IS NULL OR
-     w.secret_sha256 <> sha256(convert_to(coalesce(secret, ''), 'UTF8')) THEN
-    PERFORM refuse('TW403', 'no worker of this login has this id and secret', '',
-                   'start the worker again: it enrols anew');
-  END IF;
-  IF abs(extract(epoch FROM now - w.seen)) > 5 THEN
+  IF now - w.seen NOT BETWEEN interval '-5 s' AND interval '5 s' THEN
     -- Somebody else's call for the same worker may just do that: then it need not wait for it.
     PERFORM FROM workers WHERE id = w.id FOR NO KEY UPDATE SKIP LOCKED;
     IF FOUND THEN

@@ -83,7 +83,10 @@ DECLARE
   share shares;
   weight double precision;
 BEGIN
-  SELECT * INTO share FROM shares s WHERE s.class = charge.class AND s.login = charge.login
+  -- One that has just been changed is not even locked: a lock would be written to the disk, too.
+  SELECT * INTO share FROM shares s
+  WHERE s.class = charge.class AND s.login = charge.login
+    AND NOT (seldom AND abs(extract(epoch FROM clock_timestamp() - s.at)) < 0.25)
     FOR NO KEY UPDATE SKIP LOCKED;
   IF share.class IS NULL THEN
     IF seldom OR EXISTS (SELECT FROM shares s
@@ -96,8 +99,6 @@ BEGIN
     IF share.class IS NULL THEN
       RETURN false;
     END IF;
-  ELSIF seldom AND abs(extract(epoch FROM clock_timestamp() - share.at)) < 0.25 THEN
-    RETURN false;
   END IF;
   SELECT l.weight INTO weight FROM logins l WHERE l.login = charge.login;
   UPDATE shares s
@@ -140,42 +141,53 @@ BEGIN
   END IF;
 END $$;
 
--- Moves a job, whose row the caller has locked, to `ended`.
+-- Moves a job, whose row the caller has locked, to `ended`. Jobs of its run that wait for it are
+-- looked at: those with nothing left to wait for are ready, those that waited for what failed have
+-- failed. A job that was submitted in this very moment is not seen: tick() looks again. Whether the
+-- job was the last of its lease.
 CREATE FUNCTION end_job(job jobs, how text, reason text, worker uuid DEFAULT NULL)
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  waiting jobs;
+  followed boolean;
+  last boolean;
 BEGIN
-  DELETE FROM jobs WHERE id = job.id;
+  -- One statement: each costs a post as much as writing such a row does.
+  WITH gone AS (DELETE FROM jobs j WHERE j.id = job.id),
+  noted AS (
+    INSERT INTO events (at, what, job, token, device, worker, login, note)
+      VALUES (clock_timestamp(), 'ended', job.id, job.token, job.device, end_job.worker, job.login,
+              how))
   INSERT INTO ended (id, seq, run, login, queue, kind, band, after, limit_s, n, next, losses, state,
                      reason, token, device, worker, ended)
     VALUES (job.id, job.seq, job.run, job.login, job.queue, job.kind, job.band, job.after,
-            job.limit_s, job.n, job.next, job.losses, how, left(reason, 65536), job.token,
-            job.device, worker, clock_timestamp());
-  DELETE FROM suspects s WHERE s.job = (end_job.job).id;
-  PERFORM note('ended', job.id, job.token, job.device, worker, job.login, NULL, how);
+            job.limit_s, job.n, job.next, job.losses, how, left(end_job.reason, 65536), job.token,
+            job.device, end_job.worker, clock_timestamp())
+    RETURNING
+      EXISTS (SELECT FROM jobs j WHERE j.run = job.run AND j.state = 'waiting'
+              AND job.id = ANY (j.after)),
+      NOT EXISTS (SELECT FROM jobs j WHERE j.device = job.device AND j.token = job.token
+                  AND j.state = 'leased' AND j.id <> job.id)
+    INTO followed, last;
+  IF job.losses > 0 THEN
+    DELETE FROM suspects s WHERE s.job = (end_job.job).id;
+  END IF;
   IF job.band = 0 THEN  -- somebody sits and waits; there are few of these
     PERFORM pg_notify(channel_of(job.run), '');
   END IF;
-  PERFORM wake_those_after(job.run, job.id);
+  IF followed THEN
+    FOR waiting IN
+      SELECT * FROM jobs j
+      WHERE j.run = (end_job.job).run AND j.state = 'waiting' AND (end_job.job).id = ANY (j.after)
+      ORDER BY j.id FOR UPDATE
+    LOOP
+      PERFORM wake(waiting);
+    END LOOP;
+  END IF;
+  RETURN last;
 END $$;
 
--- Looks at the jobs of a run that wait for `job`, which is over: those with nothing left to wait
--- for are ready, those that waited for what failed have failed. A job that was submitted in this
--- very moment is not seen: tick() looks again.
-CREATE FUNCTION wake_those_after(run uuid, job uuid) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  waiting jobs;
-BEGIN
-  FOR waiting IN
-    SELECT * FROM jobs j
-    WHERE j.run = wake_those_after.run AND j.state = 'waiting'
-      AND wake_those_after.job = ANY (j.after)
-    ORDER BY j.id FOR UPDATE
-  LOOP
-    PERFORM wake(waiting);
-  END LOOP;
-END $$;
-
--- The same of one job that waits, whose row is locked.
+-- Looks at a job that waits, whose row is locked: whether what it waits for is over.
 CREATE FUNCTION wake(waiting jobs) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   bad ended;
@@ -197,33 +209,31 @@ END $$;
 
 -- Whether the clock was not set since a lease was renewed: else the renewal seems to lie in the
 -- future, or further back than a lease lasts.
-CREATE FUNCTION same_clock(renewed timestamptz, now timestamptz) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN extract(epoch FROM now - renewed) BETWEEN 0 AND (SELECT lease_s FROM meta) + 5;
-END $$;
+CREATE FUNCTION same_clock(renewed timestamptz, now timestamptz, lease_s double precision)
+RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT now - renewed BETWEEN interval '0' AND (lease_s + 5) * interval '1 s'
+$$;
 
 -- When a lease began, by the clock that says `now`.
-CREATE FUNCTION began(d devices, now timestamptz) RETURNS timestamptz
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN CASE WHEN same_clock(d.renewed, now) THEN d.since ELSE now - (d.renewed - d.since) END;
-END $$;
+CREATE FUNCTION began(d devices, now timestamptz, lease_s double precision) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN same_clock(d.renewed, now, lease_s) THEN d.since
+              ELSE now - (d.renewed - d.since) END
+$$;
 
 -- Seconds that a lease lasted until now. What came after the last renewal is not counted where the
 -- clock was set after it.
-CREATE FUNCTION lasted(d devices, now timestamptz) RETURNS double precision
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN greatest(0, extract(epoch FROM
-    CASE WHEN same_clock(d.renewed, now) THEN least(now, d.ends) ELSE d.renewed END - d.since));
-END $$;
+CREATE FUNCTION lasted(d devices, now timestamptz, lease_s double precision)
+RETURNS double precision LANGUAGE sql STABLE AS $$
+  SELECT greatest(0, extract(epoch FROM
+    CASE WHEN same_clock(d.renewed, now, lease_s) THEN least(now, d.ends) ELSE d.renewed END
+    - d.since))::double precision
+$$;
 
 -- Tokens rise; those of a later epoch are above all of an earlier one.
-CREATE FUNCTION next_token() RETURNS bigint LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN (SELECT epoch << 40 FROM meta) + nextval('tokens');
-END $$;
+CREATE FUNCTION next_token(epoch bigint) RETURNS bigint LANGUAGE sql AS $$
+  SELECT (epoch << 40) + nextval('tokens')
+$$;
 
 -- The lease of a device, whose row the caller has locked, is over: `how` is done, given, left,
 -- lost, void, doubted. Its jobs, if any are left, are ready at their old place, or over if their run
@@ -233,7 +243,6 @@ DECLARE
   job jobs;
   gone boolean;
   first boolean := true;
-  seconds double precision := lasted(d, clock_timestamp());
 BEGIN
   FOR job IN
     SELECT * FROM jobs j WHERE j.device = d.id AND j.token = d.token AND j.state = 'leased'
@@ -249,22 +258,36 @@ BEGIN
     END IF;
     first := false;
   END LOOP;
-  INSERT INTO usage (token, at, class, login, seconds, urgent, folded)
-    VALUES (d.token, clock_timestamp(), d.class, d.login, seconds, d.urgent,
-            -- tick() ends many leases at once: it does not collect locks on shares meanwhile.
-            how IN ('done', 'given') AND charge(d.class, d.login, seconds,
-              CASE WHEN d.urgent THEN seconds ELSE 0 END, true));
-  UPDATE devices SET
-      state = CASE WHEN how = 'lost' AND d.losses >= 4 THEN 'suspect'
-                   WHEN reached(d.id) THEN 'free'
+  PERFORM free_device(d, how);
+END $$;
+
+-- The same of a lease that has no jobs any more.
+CREATE FUNCTION free_device(d devices, how text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  doubtful boolean := how = 'lost' AND d.losses >= 4;
+  seconds double precision;
+  paid boolean;
+BEGIN
+  SELECT lasted(d, t.now, m.lease_s) INTO seconds
+  FROM meta m, (SELECT clock_timestamp() AS now) t;
+  -- tick() ends many leases at once: it does not collect locks on shares meanwhile.
+  paid := how IN ('done', 'given') AND charge(d.class, d.login, seconds,
+                                              CASE WHEN d.urgent THEN seconds ELSE 0 END, true);
+  WITH used AS (
+    INSERT INTO usage (token, at, class, login, seconds, urgent, folded)
+      VALUES (d.token, clock_timestamp(), d.class, d.login, seconds, d.urgent, paid)),
+  noted AS (
+    INSERT INTO events (at, what, token, device, worker, login, seconds, note)
+      VALUES (clock_timestamp(), 'freed', d.token, d.id, d.worker, d.login, seconds, how))
+  UPDATE devices v SET
+      state = CASE WHEN doubtful THEN 'suspect'
+                   WHEN how = 'done' OR reached(d.id) THEN 'free'  -- who posts has not left
                    ELSE 'off' END,
-      reason = CASE WHEN how = 'lost' AND d.losses >= 4 THEN '5 leases in a row were lost'
-                    ELSE '' END,
-      losses = CASE how WHEN 'lost' THEN d.losses + 1 ELSE losses END,
+      reason = CASE WHEN doubtful THEN '5 leases in a row were lost' ELSE '' END,
+      losses = CASE how WHEN 'lost' THEN d.losses + 1 WHEN 'done' THEN 0 ELSE v.losses END,
       token = NULL, worker = NULL, login = NULL, since = NULL, renewed = NULL, ends = NULL
-    WHERE id = d.id;
-  PERFORM note('freed', NULL, d.token, d.id, d.worker, d.login, seconds, how);
-  IF how = 'lost' AND d.losses >= 4 THEN
+    WHERE v.id = d.id;
+  IF doubtful THEN
     PERFORM note('suspect', NULL, NULL, d.id, NULL, NULL);
   END IF;
 END $$;

@@ -87,7 +87,8 @@ END $$;
 CREATE FUNCTION enroll(host text, program text, compiler text, sandbox text, pool text,
                        devices jsonb)
 RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_variable
 DECLARE
   me text := caller('worker');
@@ -136,65 +137,72 @@ END $$;
 -- with the least virtual time goes first, then its urgent job, then the oldest.
 CREATE FUNCTION lines_for(d devices, compiler text)
 RETURNS TABLE (queue bigint, login text, band smallint, low bigint, head timestamptz)
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN QUERY
-    SELECT l.queue, l.login, b.band, l.low, j.ready_at
-    FROM serves s
-    JOIN queues q ON q.id = s.queue AND q.compiler IN ('', lines_for.compiler)
-    JOIN lines l ON l.queue = s.queue AND NOT l.idle
-    CROSS JOIN (VALUES (0::smallint), (1::smallint), (2::smallint)) b (band)
-    CROSS JOIN LATERAL (
-      SELECT r.seq, r.ready_at FROM jobs r
-      WHERE r.queue = l.queue AND r.band = b.band AND r.login = l.login AND r.state = 'ready'
-        AND r.seq >= l.low
-      ORDER BY r.seq LIMIT 1) j
-    LEFT JOIN shares h ON h.class = (d).class AND h.login = l.login
-    WHERE s.device = (d).id AND ((d).held_by IS NULL OR (d).held_by = l.login)
-    ORDER BY greatest(0, b.band - greatest(0, floor(
-               extract(epoch FROM statement_timestamp() - greatest(j.ready_at, h.at)) / 60)))
-               + CASE WHEN b.band = 0 AND (
-                        faded(h.urgent, h.at) > 360
-                        OR EXISTS (SELECT FROM jobs u WHERE u.login = l.login AND u.state = 'leased'
-                                   AND u.band = 0)) THEN 1 ELSE 0 END,
-             coalesce(faded(h.vtime, h.at), 0), b.band <> 0, j.seq;
-END $$;
+LANGUAGE sql STABLE AS $$
+  SELECT l.queue, l.login, b.band, l.low, j.ready_at
+  FROM serves s
+  JOIN queues q ON q.id = s.queue AND q.compiler IN ('', lines_for.compiler)
+  JOIN lines l ON l.queue = s.queue AND NOT l.idle
+  CROSS JOIN (VALUES (0::smallint), (1::smallint), (2::smallint)) b (band)
+  CROSS JOIN LATERAL (
+    SELECT r.seq, r.ready_at FROM jobs r
+    WHERE r.queue = l.queue AND r.band = b.band AND r.login = l.login AND r.state = 'ready'
+      AND r.seq >= l.low
+    ORDER BY r.seq LIMIT 1) j
+  LEFT JOIN shares h ON h.class = (d).class AND h.login = l.login
+  WHERE s.device = (d).id AND ((d).held_by IS NULL OR (d).held_by = l.login)
+  ORDER BY greatest(0, b.band - greatest(0, floor(
+             extract(epoch FROM statement_timestamp() - greatest(j.ready_at, h.at)) / 60)))
+             + CASE WHEN b.band = 0 AND (
+                      faded(h.urgent, h.at) > 360
+                      OR EXISTS (SELECT FROM jobs u WHERE u.login = l.login AND u.state = 'leased'
+                                 AND u.band = 0)) THEN 1 ELSE 0 END,
+           coalesce(faded(h.vtime, h.at), 0), b.band <> 0, j.seq
+$$;
 
--- Jobs out of a line, locked: the device gets them if there are any. First those of a task that it
--- has loaded, unless the oldest one has waited long.
-CREATE FUNCTION pick(l record, d devices, most int, warm text[]) RETURNS SETOF jobs
+-- Jobs out of a line, locked, in their order: the device gets them if there are any. First those of a
+-- task that it has loaded, unless the oldest one has waited long.
+CREATE FUNCTION pick(l record, d devices, most int, warm text[]) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
 DECLARE
-  ids uuid[] := '{}';
+  near uuid[];
+  ids uuid[];
+  gone uuid[];
 BEGIN
   IF cardinality(warm) > 0 AND clock_timestamp() - l.head < interval '30 s' THEN
-    SELECT coalesce(array_agg(w.id ORDER BY w.seq), '{}') INTO ids FROM (
-      SELECT j.id, j.seq, j.key FROM jobs j
+    SELECT array_agg(w.id) INTO near FROM (
+      SELECT j.id, j.key FROM jobs j
       WHERE j.queue = l.queue AND j.band = l.band AND j.login = l.login AND j.state = 'ready'
         AND j.seq >= l.low
       ORDER BY j.seq LIMIT 64) w
     WHERE w.key = ANY (warm);
-    RETURN QUERY
-      SELECT * FROM jobs j
-      WHERE j.id = ANY (ids) AND j.state = 'ready'
-        AND (j.losses < 2 OR may_try(j.id, j.next, j.queue, d.id))
-      ORDER BY j.seq LIMIT most FOR NO KEY UPDATE SKIP LOCKED;
-    IF FOUND THEN
-      RETURN;
-    END IF;
   END IF;
-  RETURN QUERY
-    SELECT * FROM jobs j
-    WHERE j.queue = l.queue AND j.band = l.band AND j.login = l.login AND j.state = 'ready'
-      AND j.seq >= l.low AND (j.losses < 2 OR may_try(j.id, j.next, j.queue, d.id))
-    ORDER BY j.seq LIMIT most FOR NO KEY UPDATE SKIP LOCKED;
+  IF near IS NOT NULL THEN
+    SELECT array_agg(p.id) FILTER (WHERE NOT p.gone), array_agg(p.id) FILTER (WHERE p.gone)
+    INTO ids, gone FROM (
+      SELECT j.id, r.cancelled IS NOT NULL AS gone FROM jobs j JOIN runs r ON r.id = j.run
+      WHERE j.id = ANY (near) AND j.state = 'ready'
+        AND (j.losses < 2 OR may_try(j.id, j.next, j.queue, d.id))
+      ORDER BY j.seq LIMIT most FOR NO KEY UPDATE OF j SKIP LOCKED) p;
+  END IF;
+  IF ids IS NULL AND gone IS NULL THEN
+    SELECT array_agg(p.id) FILTER (WHERE NOT p.gone), array_agg(p.id) FILTER (WHERE p.gone)
+    INTO ids, gone FROM (
+      SELECT j.id, r.cancelled IS NOT NULL AS gone FROM jobs j JOIN runs r ON r.id = j.run
+      WHERE j.queue = l.queue AND j.band = l.band AND j.login = l.login AND j.state = 'ready'
+        AND j.seq >= l.low AND (j.losses < 2 OR may_try(j.id, j.next, j.queue, d.id))
+      ORDER BY j.seq LIMIT most FOR NO KEY UPDATE OF j SKIP LOCKED) p;
+  END IF;
+  IF gone IS NOT NULL THEN  -- they came back just while their run was cancelled
+    PERFORM end_job(j, 'cancelled', 'its run was cancelled') FROM jobs j
+    WHERE j.id = ANY (gone) ORDER BY j.seq;
+  END IF;
+  RETURN ids;
 END $$;
 
 -- A worker asks for work for a device whose lease it has: the first answer was lost. It gets the
 -- same lease again, without what was cancelled; null: nothing is left of it, and the device is
 -- free. Who asks a fourth time can do nothing with it: the lease may end by time, as a loss.
-CREATE FUNCTION claim_again(d devices, lease_s double precision) RETURNS json
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION claim_again(d devices) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   job jobs;
 BEGIN
@@ -213,40 +221,46 @@ BEGIN
     RETURN '{}';
   END IF;
   UPDATE devices v SET asked = v.asked + 1 WHERE v.id = d.id;
-  PERFORM extend(d, lease_s);
-  RETURN lease_of(d.id, lease_s);
+  PERFORM extend(d.id);
+  RETURN lease_of(d.id, d.token, (SELECT lease_s FROM meta));
 END $$;
 
 -- Asks for work for a device; null: there is none, or the device is not free. A worker that shall
 -- leave gets {"drain": true} instead. `warm`: keys of what the device has loaded.
--- errors: TW403, TW404.
+--
+-- Nothing is locked until there is a line with a job: most calls of an idle fleet find none, and a
+-- lock would make them wait for the disk. Then the device must still be as it was when the lines
+-- were looked for. errors: TW403, TW404.
 CREATE FUNCTION claim(worker uuid, secret text, device bigint, most int, warm text[])
 RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
-  m meta;
   d devices;
   l record;
-  job jobs;
-  taken uuid[] := '{}';
+  taken uuid[];
   again json;
-  now timestamptz := clock_timestamp();
+  drawn bigint;
+  lease_s double precision;
+  now timestamptz;
 BEGIN
-  PERFORM durably();
-  SELECT * INTO m FROM meta;
-  IF NOT EXISTS (SELECT FROM reaches r WHERE r.worker = w.id AND r.device = claim.device) THEN
+  SELECT v.* INTO d FROM devices v JOIN reaches r ON r.device = v.id
+  WHERE v.id = claim.device AND r.worker = w.id;
+  IF d.id IS NULL THEN
     PERFORM refuse('TW404', format('the worker does not reach a device %s', device));
-  END IF;
-  SELECT * INTO d FROM devices v WHERE v.id = device FOR NO KEY UPDATE SKIP LOCKED;
-  IF d.id IS NULL OR m.timeline <> timeline() THEN
-    RETURN NULL;
   ELSIF d.worker = w.id THEN
-    again := claim_again(d, m.lease_s);
-    IF again IS NOT NULL THEN
-      RETURN CASE WHEN again::text <> '{}' THEN again END;
+    SELECT v.* INTO d FROM devices v CROSS JOIN meta m
+    WHERE v.id = claim.device AND m.timeline = timeline() FOR NO KEY UPDATE OF v SKIP LOCKED;
+    IF d.id IS NULL THEN
+      RETURN NULL;
+    ELSIF d.worker = w.id THEN
+      again := claim_again(d);
+      IF again IS NOT NULL THEN
+        RETURN CASE WHEN again::text <> '{}' THEN again END;
+      END IF;
+      SELECT * INTO d FROM devices v WHERE v.id = claim.device;
     END IF;
-    SELECT * INTO d FROM devices v WHERE v.id = device;
   END IF;
   IF w.state <> 'up' THEN
     RETURN json_build_object('drain', true);
@@ -254,44 +268,42 @@ BEGIN
     RETURN NULL;
   END IF;
   FOR l IN SELECT * FROM lines_for(d, w.compiler) LOOP
-    FOR job IN
-      SELECT * FROM pick(l, d, CASE l.band WHEN 0 THEN 1
-                               ELSE least(8, greatest(1, coalesce(most, 1))) END,
-                         coalesce(warm, '{}'))
-    LOOP
-      -- A job that came back just while its run was cancelled.
-      IF EXISTS (SELECT FROM runs r WHERE r.id = job.run AND r.cancelled IS NOT NULL) THEN
-        PERFORM end_job(job, 'cancelled', 'its run was cancelled');
-      ELSE
-        taken := taken || job.id;
+    IF drawn IS NULL THEN
+      SELECT next_token(m.epoch), m.lease_s INTO drawn, lease_s FROM devices v CROSS JOIN meta m
+      WHERE v.id = d.id AND v = d AND m.timeline = timeline() FOR NO KEY UPDATE OF v SKIP LOCKED;
+      IF drawn IS NULL THEN
+        RETURN NULL;
       END IF;
-    END LOOP;
-    EXIT WHEN cardinality(taken) > 0;
+    END IF;
+    taken := pick(l, d, CASE l.band WHEN 0 THEN 1 ELSE least(8, greatest(1, coalesce(most, 1))) END,
+                  warm);
+    EXIT WHEN taken IS NOT NULL;
   END LOOP;
-  IF cardinality(taken) = 0 THEN
+  IF taken IS NULL THEN
     RETURN NULL;
   END IF;
-  d.token := next_token();
-  UPDATE jobs j SET state = 'leased', token = d.token, device = d.id,
-                    place = array_position(taken, j.id)
-    WHERE j.id = ANY (taken);
   now := clock_timestamp();  -- by the clock of after all waiting
-  UPDATE devices v SET state = 'leased', token = d.token, worker = w.id, login = l.login,
+  WITH its AS (
+    UPDATE jobs j SET state = 'leased', token = drawn, device = d.id,
+                      place = array_position(taken, j.id)
+      WHERE j.id = ANY (taken)),
+  noted AS (
+    INSERT INTO events (at, what, job, token, device, worker, login)
+      SELECT now, 'claimed', j, drawn, d.id, w.id, l.login FROM unnest(taken) j)
+  UPDATE devices v SET state = 'leased', token = drawn, worker = w.id, login = l.login,
                        urgent = (l.band = 0), asked = 0, since = now, renewed = now,
-                       ends = now + m.lease_s * interval '1 s'
+                       ends = now + lease_s * interval '1 s'
     WHERE v.id = d.id;
-  INSERT INTO events (at, what, job, token, device, worker, login)
-    SELECT now, 'claimed', t, d.token, d.id, w.id, l.login FROM unnest(taken) t;
-  RETURN lease_of(d.id, m.lease_s);
+  RETURN lease_of(d.id, drawn, lease_s);
 END $$;
 
 -- The lease of a device as claim() gives it: a text, since putting payloads together as jsonb would
 -- copy them again and again.
-CREATE FUNCTION lease_of(device bigint, lease_s double precision) RETURNS json
+CREATE FUNCTION lease_of(device bigint, token bigint, lease_s double precision) RETURNS json
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (
-    SELECT json_build_object('token', d.token, 'seconds', lease_s, 'jobs', (
+    SELECT json_build_object('token', lease_of.token, 'seconds', lease_s, 'jobs', (
       SELECT coalesce(json_agg(json_build_object(
           'id', j.id, 'kind', j.kind, 'run', j.run, 'login', j.login, 'payload', j.payload,
           'limit_s', j.limit_s, 'n', j.n, 'next', j.next, 'compiler', q.compiler,
@@ -300,16 +312,15 @@ BEGIN
                                      ORDER BY b.name), '[]')
             FROM job_blobs b WHERE b.job = j.id AND NOT b.output)) ORDER BY j.place), '[]')
       FROM jobs j JOIN queues q ON q.id = j.queue
-      WHERE j.device = d.id AND j.token = d.token AND j.state = 'leased'))
-    FROM devices d WHERE d.id = lease_of.device);
+      WHERE j.device = lease_of.device AND j.token = lease_of.token AND j.state = 'leased')));
 END $$;
 
 -- Moves the end of a lease, whose device is locked.
-CREATE FUNCTION extend(d devices, lease_s double precision) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION extend(device bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE devices v SET since = began(v, t.now), renewed = t.now,
-                       ends = t.now + lease_s * interval '1 s'
-  FROM (SELECT clock_timestamp() AS now) t WHERE v.id = (d).id;
+  UPDATE devices v SET since = began(v, t.now, m.lease_s), renewed = t.now,
+                       ends = t.now + m.lease_s * interval '1 s'
+  FROM meta m, (SELECT clock_timestamp() AS now) t WHERE v.id = extend.device;
 END $$;
 
 -- The device, locked, if the worker has its lease under this token; else a row of nulls.
@@ -318,13 +329,12 @@ LANGUAGE plpgsql AS $$
 DECLARE
   d devices;
 BEGIN
-  SELECT * INTO d FROM devices v WHERE v.id = leased_under.device FOR NO KEY UPDATE;
+  -- A device that was waited for is looked at again: its token is the one that it has then.
   -- After a failover, leases hold no more: tick() is about to end them.
-  IF d.token = leased_under.token AND d.worker = w.id
-     AND timeline() = (SELECT m.timeline FROM meta m) THEN
-    RETURN d;
-  END IF;
-  RETURN NULL;
+  SELECT v.* INTO d FROM devices v CROSS JOIN meta m
+  WHERE v.id = leased_under.device AND v.token = leased_under.token AND v.worker = w.id
+    AND m.timeline = timeline() FOR NO KEY UPDATE OF v;
+  RETURN d;
 END $$;
 
 -- What the holder of a lease should know: jobs that were cancelled; whether its worker shall leave;
@@ -352,14 +362,14 @@ END $$;
 -- worker may ask with token 0, to hear of `drain`. errors: TW403.
 CREATE FUNCTION renew(worker uuid, secret text, device bigint, token bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices := leased_under(w, device, token);
 BEGIN
-  PERFORM durably();
   IF d.id IS NOT NULL THEN
-    PERFORM extend(d, m.lease_s) FROM meta m;
+    PERFORM extend(d.id);
   END IF;
   RETURN jsonb_build_object('ok', d.id IS NOT NULL) || signs(d, w);
 END $$;
@@ -367,12 +377,12 @@ END $$;
 -- Ends a lease whose jobs, if any are left, shall run elsewhere or later: no loss. errors: TW403.
 CREATE FUNCTION give_back(worker uuid, secret text, device bigint, token bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices := leased_under(w, device, token);
 BEGIN
-  PERFORM durably();
   IF d.id IS NOT NULL THEN
     PERFORM end_lease(d, 'given');
   END IF;
@@ -383,12 +393,12 @@ END $$;
 -- errors: TW403.
 CREATE FUNCTION leave(worker uuid, secret text) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices;
 BEGIN
-  PERFORM durably();
   FOR d IN
     SELECT v.* FROM devices v JOIN reaches r ON r.device = v.id
     WHERE r.worker = w.id ORDER BY v.id FOR NO KEY UPDATE OF v

@@ -25,12 +25,26 @@ CREATE FUNCTION measurable(number double precision) RETURNS boolean LANGUAGE sql
   SELECT coalesce(number >= 0 AND number < 'infinity', true)
 $$;
 
--- errors: TW400 of what a worker posts for a job: it is data, and not believed.
-CREATE FUNCTION check_results(results jsonb, from_item int, job jobs) RETURNS void
+-- Stores items from `next` on; those that were measured become records. What a worker posts is data,
+-- and not believed: one wrong item, an old one too, undoes all. errors: TW400.
+CREATE FUNCTION store_results(results jsonb, from_item int, job jobs, d devices) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+  upto int := from_item + jsonb_array_length(results);
   bad record;
 BEGIN
+  WITH given AS MATERIALIZED (SELECT * FROM read_results(results, from_item)),
+  stored AS (
+    INSERT INTO results (job, item, token, outcome, reason, cost, least, spread, fastest, readings,
+                         output, at)
+      SELECT job.id, r.item, d.token, r.outcome, r.reason, r.cost, r.least, r.spread, r.fastest,
+             r.readings, r.output, clock_timestamp()
+      FROM given r WHERE r.item >= job.next),
+  noted AS (
+    INSERT INTO events (at, what, job, token, device, worker, login, note)
+      SELECT clock_timestamp(), 'posted', job.id, d.token, d.id, d.worker, job.login,
+             format('%s to %s', job.next, upto - 1)
+      WHERE upto > job.next)
   SELECT r.item, CASE
       WHEN r.outcome NOT IN ('ok', 'invalid', 'compile_error', 'wrong_result', 'timeout', 'crash',
                              'oom', 'lost') THEN format('its outcome is %s', left(r.outcome, 40))
@@ -42,26 +56,14 @@ BEGIN
       WHEN r.least > r.cost THEN 'its fastest reading is above its cost'
       WHEN length(r.reason) > 65536 OR length(r.output::text) > 65536 THEN 'a text is over 64 KiB'
     END AS why
-  INTO bad FROM read_results(results, from_item) r ORDER BY 2 NULLS LAST LIMIT 1;
+  INTO bad FROM given r ORDER BY 2 NULLS LAST LIMIT 1;
   IF bad.why IS NOT NULL THEN
     PERFORM refuse('TW400', format('item %s of job %s is refused', bad.item, job.id), bad.why);
-  END IF;
-END $$;
-
--- Stores items from `next` on; those that were measured become records.
-CREATE FUNCTION store_results(results jsonb, from_item int, job jobs, d devices) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-  measured boolean := job.kind = 'measure';
-BEGIN
-  INSERT INTO results (job, item, token, outcome, reason, cost, least, spread, fastest, readings,
-                       output, at)
-    SELECT job.id, r.item, d.token, r.outcome, r.reason, r.cost, r.least, r.spread, r.fastest,
-           r.readings, r.output, clock_timestamp()
-    FROM read_results(results, from_item) r WHERE r.item >= job.next;
-  IF measured AND d.emulated THEN
+  ELSIF upto <= job.next OR job.kind <> 'measure' THEN
+    RETURN;
+  ELSIF d.emulated THEN
     PERFORM remember_emulated(job, d);
-  ELSIF measured THEN
+  ELSE
     PERFORM make_records(job, d);
   END IF;
 END $$;
@@ -100,14 +102,15 @@ END $$;
 CREATE FUNCTION post(worker uuid, secret text, device bigint, job uuid, token bigint, from_item int,
                      results jsonb, failed text)
 RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices;
   j jobs;
   answer text;
+  taken record;
 BEGIN
-  PERFORM durably();
   results := list(results);
   IF jsonb_typeof(results) <> 'array' OR jsonb_array_length(results) > 10000
      OR pg_column_size(results) > 8 << 20 OR coalesce(from_item, -1) < 0 OR token IS NULL THEN
@@ -122,33 +125,36 @@ BEGIN
     answer := not_leased(w, device, job, token, from_item, results);
   ELSE
     BEGIN
-      answer := take(j, d, w, from_item, results, failed);
+      taken := take(j, d, w, from_item, results, failed);
     EXCEPTION
       WHEN data_exception OR not_null_violation THEN
         PERFORM refuse('TW400', format('the results of job %s are not what they should be', job),
                        SQLERRM);
     END;
-  END IF;
-  -- Most posts end their lease: then there is nothing to cancel, and nobody to yield to.
-  IF j.id IS NOT NULL AND answer = 'ok'
-     AND NOT EXISTS (SELECT FROM devices v WHERE v.id = d.id AND v.token = d.token) THEN
-    RETURN jsonb_build_object('answer', answer, 'cancel', '[]'::jsonb,
-                              'drain', w.state IS DISTINCT FROM 'up', 'yield', false);
+    -- Most posts end their lease: then there is nothing to cancel, and nobody to yield to.
+    IF taken.answer = 'ok' AND taken.over THEN
+      RETURN jsonb_build_object('answer', 'ok', 'cancel', '[]'::jsonb,
+                                'drain', w.state IS DISTINCT FROM 'up', 'yield', false);
+    END IF;
+    answer := taken.answer;
   END IF;
   RETURN jsonb_build_object('answer', answer) || signs(d, w)
     || CASE WHEN answer = 'stale' AND d.id IS NOT NULL
             THEN jsonb_build_object('cancel', signs(d, w)->'cancel' || to_jsonb(job)) ELSE '{}' END;
 END $$;
 
--- The same of a job that the lease holds; device and job are locked.
-CREATE FUNCTION take(j jobs, d devices, w workers, from_item int, results jsonb, failed text)
-RETURNS text LANGUAGE plpgsql AS $$
+-- The same of a job that the lease holds; device and job are locked. `over`: the lease has ended.
+CREATE FUNCTION take(j jobs, d devices, w workers, from_item int, results jsonb, failed text,
+                     OUT answer text, OUT over boolean)
+LANGUAGE plpgsql AS $$
 DECLARE
-  upto int := from_item + jsonb_array_length(results);
-  answer text := 'ok';
+  count int := jsonb_array_length(results);
+  upto int := from_item + count;
 BEGIN
+  answer := 'ok';
+  over := false;
   IF EXISTS (SELECT FROM runs r WHERE r.id = j.run AND r.cancelled IS NOT NULL) THEN
-    PERFORM end_job(j, 'cancelled', 'its run was cancelled', w.id);
+    over := end_job(j, 'cancelled', 'its run was cancelled', w.id);
     answer := 'stale';
   ELSIF from_item > j.next THEN
     PERFORM refuse('TW409', format('items %s to %s of job %s are missing', j.next, from_item - 1,
@@ -156,33 +162,24 @@ BEGIN
   ELSIF upto > j.n THEN
     PERFORM refuse('TW400', format('job %s has %s items, not %s', j.id, j.n, upto));
   ELSE
-    IF upto <= j.next AND jsonb_array_length(results) > 0 AND failed IS NULL THEN
-      answer := 'known';
-    END IF;
-    PERFORM check_results(results, from_item, j);
-    PERFORM store_results(results, from_item, j, d);
-    IF upto > j.next THEN
-      PERFORM note('posted', j.id, d.token, d.id, w.id, j.login, NULL,
-                   format('%s to %s', j.next, upto - 1));
-      j.next := upto;
-      IF failed IS NULL AND upto < j.n THEN
-        UPDATE jobs v SET next = upto WHERE v.id = j.id;
-      END IF;
+    IF count > 0 THEN
+      answer := CASE WHEN upto > j.next OR failed IS NOT NULL THEN 'ok' ELSE 'known' END;
+      PERFORM store_results(results, from_item, j, d);
+      j.next := greatest(j.next, upto);
     END IF;
     IF failed IS NOT NULL THEN
-      PERFORM end_job(j, 'failed', failed, w.id);
+      over := end_job(j, 'failed', failed, w.id);
     ELSIF j.next = j.n THEN
-      PERFORM end_job(j, 'done', '', w.id);
+      over := end_job(j, 'done', '', w.id);
+    ELSIF answer = 'ok' AND count > 0 THEN
+      UPDATE jobs v SET next = j.next WHERE v.id = j.id;
     END IF;
   END IF;
-  IF EXISTS (SELECT FROM jobs v WHERE v.device = d.id AND v.token = d.token AND v.state = 'leased')
-  THEN
-    UPDATE devices v SET losses = 0, since = began(v, t.now), renewed = t.now,
+  IF over THEN
+    PERFORM free_device(d, 'done');
+  ELSE
+    UPDATE devices v SET losses = 0, since = began(v, t.now, m.lease_s), renewed = t.now,
                          ends = t.now + m.lease_s * interval '1 s'
     FROM meta m, (SELECT clock_timestamp() AS now) t WHERE v.id = d.id;
-  ELSE
-    UPDATE devices v SET losses = 0 WHERE v.id = d.id AND losses > 0;
-    PERFORM end_lease(d, 'done');
   END IF;
-  RETURN answer;
 END $$;

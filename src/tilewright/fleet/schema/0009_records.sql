@@ -6,18 +6,24 @@
 
 SET LOCAL search_path = fleet, pg_temp;
 
--- What makes two records measurements of the same thing, and what makes them the same measurement.
--- Half a SHA-256 is enough to tell them apart, and makes half as large an index.
-CREATE FUNCTION same_of(workload text, target text, compiler text, kind text, schedule text,
-                        point text)
-RETURNS bytea LANGUAGE sql STABLE AS $$
-  SELECT substr(sha256(convert_to(jsonb_build_array(
-    workload, target, compiler, kind, schedule, point)::text, 'UTF8')), 1, 16)
+-- What makes two records measurements of the same thing: half a SHA-256 is enough to tell things
+-- apart, and makes half as large an index. What the candidates of a job have in common is hashed once,
+-- by family_of(). No text has a zero byte: it ends one.
+CREATE FUNCTION family_of(workload text, target text, compiler text, kind text) RETURNS bytea
+LANGUAGE sql STABLE AS $$
+  SELECT sha256(convert_to(jsonb_build_array(workload, target, compiler, kind)::text, 'UTF8'))
 $$;
-CREATE FUNCTION identity_of(same bytea, searcher text, "when" text, cost double precision)
-RETURNS bytea LANGUAGE sql STABLE AS $$
-  SELECT substr(sha256(same || convert_to(jsonb_build_array(searcher, "when", cost)::text, 'UTF8')),
-                1, 16)
+CREATE FUNCTION same_of(family bytea, schedule text, point text) RETURNS bytea
+LANGUAGE sql STABLE AS $$
+  SELECT substr(sha256(family || convert_to(schedule, 'UTF8') || '\x00'
+                       || convert_to(point, 'UTF8')), 1, 16)
+$$;
+
+-- What makes two measurements of the same thing one and the same: few are compared with each other, so
+-- a quick hash is enough.
+CREATE FUNCTION identity_of(searcher text, "when" text, cost double precision) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT hashtextextended("when", hashtextextended(searcher, hashfloat8extended(cost, 0)))
 $$;
 
 -- The target of records that a device of this class makes, of kernels on so many threads: as in
@@ -73,8 +79,8 @@ BEGIN
     VALUES (r.workload, r.name, r.kind, r.target, r.machine, r.compiler, r.point, r.schedule,
             r.outcome, r.reason, r.cost, r.unit, r.least, r.spread, r.readings, r.searcher, r.seed,
             r."when", r.login, r.job, r.item, r.token, r.worker, r.device, r.class, r.trust,
-            r.same, identity_of(r.same, r.searcher, r."when", r.cost), r.made)
-    ON CONFLICT (identity) DO NOTHING;
+            r.same, identity_of(r.searcher, r."when", r.cost), r.made)
+    ON CONFLICT (same, identity) DO NOTHING;
   RETURN FOUND;
 END $$;
 
@@ -84,53 +90,65 @@ CREATE FUNCTION alike(ratio double precision) RETURNS boolean LANGUAGE sql IMMUT
 $$;
 
 -- Makes the records of a job's items from `next` on, whose results have just been stored. Records
--- get times a microsecond apart, so that two equal readings are two records. What another device of
--- the class has measured, too, makes pairs; where the two are alike both are trusted.
+-- get times a microsecond apart, so that two equal readings are two records.
 CREATE FUNCTION make_records(job jobs, d devices) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  shared jsonb;
-  candidates jsonb;
-  target text;
   now timestamptz := clock_timestamp();
-  others bigint[];
-  ratios double precision[];
-  confirmed bigint[];
+  known bigint[];
 BEGIN
-  -- At once: each look at a payload unpacks all of it.
-  SELECT p.record, p.candidates, target_of(d.class, p.threads) INTO shared, candidates, target
-  FROM jsonb_to_record(job.payload) AS p (record jsonb, candidates jsonb, threads int);
-  WITH made AS (
+  WITH s AS MATERIALIZED (  -- at once: each look at a payload unpacks all of it
+    SELECT r.*, p.candidates, target_of(d.class, p.threads) AS target,
+           family_of(r.workload, target_of(d.class, p.threads), r.compiler, r.kind) AS family,
+           family_of(r.workload, target_of(d.class, p.threads), r.compiler, 'rule') AS rule_family
+    FROM jsonb_to_record(job.payload) AS p (record jsonb, candidates jsonb, threads int)
+    CROSS JOIN LATERAL jsonb_to_record(p.record) AS r (
+      workload text, name text, kind text, machine text, compiler text, unit text, searcher text,
+      seed bigint)),
+  made AS (
     INSERT INTO records (workload, name, kind, target, machine, compiler, point, schedule, outcome,
                          reason, cost, unit, least, spread, readings, searcher, seed, "when", login,
                          job, item, token, worker, device, class, same, identity, made)
-      SELECT s.workload, s.name, k.kind, target, s.machine, s.compiler, c.point, c.schedule,
+      SELECT s.workload, s.name, k.kind, s.target, s.machine, s.compiler, c.point, c.schedule,
              r.outcome, r.reason, coalesce(r.cost, 0), s.unit, coalesce(r.least, 0),
              coalesce(r.spread, 0), coalesce(r.readings, 0), k.searcher, s.seed, k."when",
-             job.login, job.id, r.item, d.token, d.worker, d.id, d.class, h.same,
-             identity_of(h.same, k.searcher, k."when", coalesce(r.cost, 0)), now
-      FROM jsonb_to_record(shared) AS s (workload text, name text, kind text, machine text,
-                                         compiler text, unit text, searcher text, seed bigint)
-      CROSS JOIN results r
-      CROSS JOIN LATERAL jsonb_to_record(candidates -> r.item) AS c (schedule text, point text)
+             job.login, job.id, r.item, d.token, d.worker, d.id, d.class, k.same,
+             identity_of(k.searcher, k."when", coalesce(r.cost, 0)), now
+      FROM s CROSS JOIN results r
+      CROSS JOIN LATERAL jsonb_to_record(s.candidates->r.item) AS c (schedule text, point text)
       CROSS JOIN LATERAL (
         SELECT CASE c.point WHEN '' THEN 'rule' ELSE s.kind END AS kind,
                CASE c.point WHEN '' THEN 'rule' ELSE s.searcher END AS searcher,
                to_char((now + (r.item - job.next) * interval '1 us') AT TIME ZONE 'UTC',
-                       'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "when" OFFSET 0) k
-      CROSS JOIN LATERAL (
-        SELECT same_of(s.workload, target, s.compiler, k.kind, c.schedule, c.point) AS same
-        OFFSET 0) h
+                       'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "when",
+               same_of(CASE c.point WHEN '' THEN s.rule_family ELSE s.family END, c.schedule,
+                       c.point) AS same OFFSET 0) k
       WHERE r.job = job.id AND r.item >= job.next
-      RETURNING id, same, outcome, cost),
-  met AS (
+      RETURNING id, same, outcome)
+  SELECT array_agg(m.id) INTO known FROM made m
+  WHERE m.outcome = 'ok'
+    AND EXISTS (SELECT FROM records t WHERE t.same = m.same AND t.device <> d.id);
+  IF known IS NOT NULL THEN
+    PERFORM compare_records(known, d);
+  END IF;
+END $$;
+
+-- What another device of the class has measured, too, makes pairs; where the two are alike both are
+-- trusted.
+CREATE FUNCTION compare_records(ids bigint[], d devices) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  others bigint[];
+  ratios double precision[];
+  confirmed bigint[];
+BEGIN
+  WITH met AS (
     SELECT m.id, o.id AS other, o.device, ln(m.cost) - ln(o.cost) AS ratio
-    FROM made m CROSS JOIN LATERAL (
+    FROM records m CROSS JOIN LATERAL (
       SELECT t.id, t.device, t.cost FROM records t
       WHERE t.same = m.same AND t.outcome = 'ok' AND t.device <> d.id AND t.class = d.class
         AND t.token >= (SELECT v.sound_from FROM devices v
                         WHERE v.id = t.device AND v.state <> 'suspect')
       ORDER BY t.id DESC LIMIT 4) o
-    WHERE m.outcome = 'ok')
+    WHERE m.id = ANY (ids))
   SELECT array_agg(device), array_agg(ratio),
          array_agg(id) FILTER (WHERE alike(ratio)) || array_agg(other) FILTER (WHERE alike(ratio))
   INTO others, ratios, confirmed FROM met;
@@ -150,14 +168,15 @@ DECLARE
   shared jsonb;
   candidates jsonb;
   target text;
+  family bytea;
   others bigint[];
   ratios double precision[];
 BEGIN
   SELECT p.record, p.candidates, target_of(d.class, p.threads) INTO shared, candidates, target
   FROM jsonb_to_record(job.payload) AS p (record jsonb, candidates jsonb, threads int);
+  family := family_of(shared->>'workload', target, shared->>'compiler', shared->>'kind');
   UPDATE results r SET device = d.id, same = same_of(
-      shared->>'workload', target, shared->>'compiler', shared->>'kind',
-      candidates->r.item->>'schedule', candidates->r.item->>'point')
+      family, candidates->r.item->>'schedule', candidates->r.item->>'point')
     WHERE r.job = (remember_emulated.job).id AND r.item >= (remember_emulated.job).next
       AND r.outcome = 'ok';
   SELECT array_agg(o.device), array_agg(ln(m.cost) - ln(o.cost)) INTO others, ratios
@@ -209,7 +228,7 @@ BEGIN
   LOOP
     r := read_record(j);
     r.login := me;
-    r.same := same_of(r.workload, r.target, r.compiler, r.kind, r.schedule, r.point);
+    r.same := same_of(family_of(r.workload, r.target, r.compiler, r.kind), r.schedule, r.point);
     added := added + add_record(r)::int;
   END LOOP;
   RETURN added;

@@ -168,10 +168,10 @@ BEGIN
   d := named_device(name);
   DELETE FROM pairs p WHERE d.id IN (p.device, p.other);
   UPDATE devices v SET losses = 0, reason = '',
-      sound_from = CASE v.state WHEN 'suspect' THEN next_token() ELSE v.sound_from END,
+      sound_from = CASE v.state WHEN 'suspect' THEN next_token(m.epoch) ELSE v.sound_from END,
       state = CASE WHEN v.state <> 'suspect' THEN v.state
                    WHEN reached(v.id) THEN 'free' ELSE 'off' END
-    WHERE v.id = d.id;
+    FROM meta m WHERE v.id = d.id;
   PERFORM note('cleared', NULL, NULL, d.id, NULL, session_user::text);
 END $$;
 
