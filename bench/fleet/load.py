@@ -26,15 +26,18 @@ from simulation import Device, Loop, Submitter, Ticker, milliseconds
 LIMIT_MS = 250
 
 
-def warm_up(devices):
+POOLED = 32  # connections of pgbouncer to the server
+
+
+def warm_up(connections):
     """Seconds until all connections have made their plans twice, some 0.1 s of CPU for each: not counted."""
-    return max(10, 0.2 * devices)
+    return max(10, 0.2 * connections)
 
 
 class Pooler:
     """pgbouncer before the server, in transaction mode. errors: RuntimeError without it."""
 
-    def __init__(self, server, connections=32):
+    def __init__(self, server):
         program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
         if not os.access(program, os.X_OK):
             raise RuntimeError("pgbouncer is not installed")
@@ -44,7 +47,7 @@ class Pooler:
         (self.folder / "ini").write_text(
             f"[databases]\npostgres = host={server.folder} dbname=postgres\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = {self.folder}\n"
             f"listen_port = 6432\nauth_type = trust\nauth_file = {self.folder}/users\npool_mode = transaction\nmax_client_conn = 5000\n"
-            f"default_pool_size = {connections}\nlogfile = {self.folder}/log\n")  # fmt: skip
+            f"default_pool_size = {POOLED}\nlogfile = {self.folder}/log\n")  # fmt: skip
         owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         for path in (self.folder, *self.folder.iterdir()) if owner else ():
             os.chown(path, owner.pw_uid, owner.pw_gid)
@@ -82,21 +85,21 @@ def measure(devices, period, candidates, minutes, pooled=False, snapshot=False, 
 
 
 def drive(server, url, pooler, devices, period, candidates, minutes, snapshot, window, say):
-    loop, seconds = Loop(), 60 * minutes
+    loop, seconds, warm = Loop(), 60 * minutes, warm_up(POOLED if pooler else devices)
     submitter = Submitter(loop, url("ann"), 2 * devices + 100, candidates)
     ticker = Ticker(loop, url("ann"))
     ids = simulation.enrol(server, devices)
     fleet = [Device(loop, url("wes"), *ident, period, candidates, lambda lease, _: submitter.taken(lease["jobs"][0]["id"])) for ident in ids]
     for number, device in enumerate(fleet):
-        loop.after(1 + 0.8 * warm_up(devices) * number / devices, device.claim)
+        loop.after(1 + 0.8 * warm * number / devices, device.claim)
     holder = None
     if snapshot:
         holder = server.connect(autocommit=False)
         holder.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM fleet.jobs")
-    begin = time.monotonic() + warm_up(devices)
+    begin = time.monotonic() + warm
     # Plans that were made while tables were empty are bad ones, until autovacuum has counted rows: in a fleet of some
     # minutes it has.
-    counted = begin - 0.4 * warm_up(devices)
+    counted = begin - 0.4 * warm
     loop.run(lambda: time.monotonic() > counted)
     with contextlib.closing(server.connect()) as owner, owner.cursor() as cursor:
         cursor.execute("ANALYZE")
