@@ -100,6 +100,17 @@ class Leases(FleetCase):
         self.assertTrue(self.wes.one(written))
         self.wes.rows("COMMIT")
 
+    def test_a_device_that_changes_while_its_lines_are_looked_for(self):
+        """Somebody reserves it just then: the job of another must not go there."""
+        worker, job = self.worker(), self.submitted()[0]
+        self.keeper.rows("CREATE OR REPLACE FUNCTION fleet.lines_for(d fleet.devices, compiler text) RETURNS TABLE (queue bigint, login text, "
+                         "band smallint, low bigint, head timestamptz) LANGUAGE plpgsql AS $$ BEGIN "
+                         "UPDATE devices v SET held_by = 'bob', held_until = clock_timestamp() + interval '1 min' WHERE v.held_by IS NULL; "
+                         "RETURN QUERY SELECT l.queue, l.login, 1::smallint, l.low, clock_timestamp() FROM lines l; END $$")  # fmt: skip
+        self.assertIsNone(worker.claim())
+        self.assertEqual(self.state(job), "ready")
+        self.assertEqual(worker.claimed(), [job], "the stand-in does not ask for whom it is")
+
     def test_a_lease_changes_no_index_of_devices(self):
         """Else each lease would write entries into all of them."""
         used = self.keeper.rows("SELECT DISTINCT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = "
