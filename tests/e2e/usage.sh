@@ -101,6 +101,15 @@ d = json.load(open('passes.json'))
 assert {p['name']: p['pipelines'] for p in d['passes']}['simplify'] == ['cpu', 'gpu'], d
 assert [p['name'] for p in d['pipelines']] == ['cpu', 'gpu', 'gpu-kernel', 'fpga'], d"
 
+# Programs that run by themselves have inputs and outputs of known sizes.
+echo 'func f(A: f32[4], inout B: f32[4]) { for i in 4 { block b(i: space 4 = i) { B[i] += A[i] } } }' >inout.tw
+echo 'func f(n: int in 1..4, A: f32[n], out B: f32[n]) { for i in n { block b(i: space n = i) { B[i] = A[i] } } }' >sizes.tw
+for verb in check run; do
+  exits 3 "$verb of a parameter that is changed in place" "'B' is changed in place" -- $verb inout.tw
+  exits 3 "$verb of a size that is an argument" "scalar parameters" -- $verb sizes.tw
+done
+exits 0 "passes take such programs" "inout B" -- opt inout.tw --passes simplify
+
 # Passes on a program.
 exits 0 "passes of a pipeline" "func gemm" -- opt gemm.tw --pipeline cpu --dump-ir-to new/cpu
 holds "are dumped into a folder made for it" test "$(ls new/cpu | wc -l)" = 9

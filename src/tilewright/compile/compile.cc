@@ -201,8 +201,28 @@ Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOpti
   return model;
 }
 
+Status check_func(const Func& func) {
+  if (!func.scalars.empty())
+    return fail(ErrorKind::Unsupported, fmt::format("'{}' has scalar parameters", func.name), {},
+                "give its sizes as numbers");
+  for (const Param& param : func.params) {
+    const std::string& name = param.buffer.name();
+    for (const Expr& extent : param.buffer.shape())
+      if (!as_int(extent))
+        return fail(ErrorKind::Unsupported, fmt::format("'{}' has a symbolic shape", name), {},
+                    "give its sizes as numbers");
+    // Nobody could give it the values that it begins with.
+    if (param.mode == ParamMode::InOut)
+      return fail(ErrorKind::Unsupported, fmt::format("'{}' is changed in place", name),
+                  "a program by itself has inputs and outputs",
+                  "make two parameters of it: one that is read, and one that is `out`");
+  }
+  return {};
+}
+
 Result<CompiledModel> compile_func(const Func& func, const CompileOptions& options,
                                    const schedule::Trace* trace) {
+  TW_TRY_STATUS(check_func(func));
   CompiledModel model;
   auto program = std::make_shared<runtime::Program>();
   program->name = func.name;
@@ -217,24 +237,16 @@ Result<CompiledModel> compile_func(const Func& func, const CompileOptions& optio
   const bool by_rule = trace == nullptr && options.level > 0;
   Func chosen = by_rule ? with_unique_names(separate_nests(func)) : func;
   chosen.math = options.math;
-  if (!func.scalars.empty())
-    return fail(ErrorKind::Unsupported, fmt::format("'{}' has scalar parameters", func.name), {},
-                "give its sizes as numbers");
   for (const Param& param : func.params) {
     runtime::ValueSpec spec;
     spec.name = param.buffer.name();
     spec.dtype = param.buffer.dtype();
-    for (const Expr& extent : param.buffer.shape()) {
-      const std::optional<int64_t> value = as_int(extent);
-      if (!value)
-        return fail(ErrorKind::Unsupported, fmt::format("'{}' has a symbolic shape", spec.name));
-      spec.shape.push_back(*value);
-    }
+    for (const Expr& extent : param.buffer.shape()) spec.shape.push_back(*as_int(extent));
     const int id = static_cast<int>(program->values.size());
     if (param.values) {
       spec.place = runtime::ValueSpec::Place::Weights;
       spec.offset = weights.add(*param.values);
-    } else if (param.mode == ParamMode::Out || param.mode == ParamMode::InOut) {
+    } else if (param.mode == ParamMode::Out) {
       spec.place = runtime::ValueSpec::Place::Output;
       program->outputs.push_back(id);
       ++step.num_outputs;

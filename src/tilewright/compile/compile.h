@@ -41,8 +41,11 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
 /// errors: Unsupported, Tool, Interrupted; problems of nodes carry their names.
 Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOptions& options);
 
+/// Whether `compile_func` takes it: sizes are numbers, no parameter is changed in place.
+/// errors: Unsupported.
+Status check_func(const Func& func);
 /// A single Func as a program: parameters become inputs, outputs and weights under their own names.
-/// `trace`: the schedule to use instead of the rules'.
+/// `trace`: the schedule to use instead of the rules'. errors: as check_func; Tool, Interrupted.
 Result<CompiledModel> compile_func(const Func& func, const CompileOptions& options,
                                    const schedule::Trace* trace = nullptr);
 

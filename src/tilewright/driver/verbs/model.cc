@@ -109,7 +109,7 @@ int64_t memory_bytes() {
   return pages > 0 && size > 0 ? int64_t{pages} * size : 0;
 }
 
-/// A tensor expression is one kernel; whoever could read it can compile it.
+/// A tensor expression is one kernel.
 int report_expression(const Subject& subject, const std::string& target, bool as_json) {
   nlohmann::ordered_json json = document("check");
   json["model"] = subject.path;
@@ -172,7 +172,11 @@ Result<int> check(SubjectOptions options, bool as_json) {
   if (!subjects) return report_problems(subjects.error(), options.paths[0], as_json);
   const Subject& subject = subjects->front();
   if (!subject.placements.empty()) return report_placements(subject, options, as_json);
-  if (subject.func) return report_expression(subject, options.target, as_json);
+  if (subject.func) {
+    const Status taken = compile::check_func(*subject.func);
+    if (!taken) return report_problems(taken.error(), options.paths[0], as_json);
+    return report_expression(subject, options.target, as_json);
+  }
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is a package", options.paths[0]),
                 "it is compiled already, so there is nothing left to check", "tilewright inspect");
