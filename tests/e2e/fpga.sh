@@ -97,7 +97,7 @@ exits 0 "designs are searched by their cycles" "tried 20 ways" -- \
 exits 0 "and what is found is taken" "of tuning" -- \
   verify mm.tw --target fpga --hw zcu104 --records tuned.sqlite --device fpga:tsim --against interp
 # One whose best design by the model is not the best in the simulator: of mm.tw it is.
-sed 's/m = 12, n = 10, k = 9/m = 40, n = 24, k = 50/' mm.tw >larger.tw
+sed 's/m = 12, n = 10, k = 9/m = 64, n = 48, k = 9/' mm.tw >larger.tw
 "$program" --json tune larger.tw --target fpga --hw zcu104 --trials 60 --records larger.sqlite >tuned.json 2>>"$log"
 holds "it is faster" grep -q '"better": *true' tuned.json
 exits 0 "the optimum by the model, in two types" "the optimum by the model is" "conv f32: " "conv i8: " -- \
@@ -154,7 +154,7 @@ holds "no file either" test ! -e none.json
 # Networks: products on the FPGA, the rest on the processor.
 network=(--target fpga --hw zcu104)
 "$program" -q zoo lenet5 -o lenet5.onnx
-exits 0 "a network" "5 layers, each a design of its own" "cycles by the model" \
+exits 0 "a network" "5 layers on 3 designs" "cycles by the model" \
   "the largest design takes LUT" -- compile lenet5.onnx "${network[@]}" -o lenet5.twm
 exits 0 "it runs as C++" "" -- run lenet5.twm --device fpga:csim
 exits 0 "its layers" "1 layer, a design of its own" "cycles by the model" -- inspect lenet5.twm
@@ -171,8 +171,11 @@ exits 8 "a package for another device" "dsps is 1728 in the program, 220 in zynq
 exits 3 "channels one by one" "does not run on fpga" "--fallback cpu" -- \
   compile mobile.onnx "${network[@]}" -o mobile.twm
 "$program" -q zoo alexnet --size 67 -o alexnet.onnx
-exits 0 "groups of channels" "8 layers, each a design of its own" -- \
+exits 0 "groups of channels, and layers that share designs" "8 layers on 5 designs" -- \
   verify alexnet.onnx --target fpga --hw zynq7020 --against ort
+exits 0 "a design for each layer" "8 layers, each a design of its own" -- \
+  check alexnet.onnx --target fpga --hw zynq7020 --designs own
+exits 2 "designs are of FPGAs" "--designs is for networks on FPGAs" -- check alexnet.onnx --designs own
 "$program" -q hw new zynq7020 --set bram18=1 -o small.toml >"$log"
 small=(alexnet.onnx --target fpga --hw small.toml)
 exits 6 "a device that is too small" "needs BRAM18 2 of 0" -- compile "${small[@]}" -o small.twm

@@ -51,9 +51,10 @@ struct LaunchCode {
 
 /// What the user may say of a target beside its name.
 struct TargetOptions {
-  std::string hw;         ///< accelerators: a configuration's name or file
-  bool quantize = false;  ///< samples for quantisation were given
-  bool tf32 = false;      ///< products of f32 may round their factors to TF32
+  std::string hw;            ///< accelerators: a configuration's name or file
+  bool quantize = false;     ///< samples for quantisation were given
+  bool tf32 = false;         ///< products of f32 may round their factors to TF32
+  bool own_designs = false;  ///< FPGAs: layers of a network share no design
 };
 
 /// Everything is const and depends on its arguments alone.
@@ -118,7 +119,10 @@ class Backend {
 
 /// errors: Usage, where options of accelerators are given for another target.
 Status refuse_accelerator_options(const TargetOptions& options);
-/// errors: Usage, where TF32 is asked of a target that has none.
+/// errors: Usage, where TF32, or designs of FPGAs, are asked of a target that has none.
 Status refuse_tf32(const std::string& target, const TargetOptions& options);
+Status refuse_own_designs(const std::string& target, const TargetOptions& options);
+/// Both.
+Status refuse_options_of_others(const std::string& target, const TargetOptions& options);
 
 }  // namespace tilewright::compile

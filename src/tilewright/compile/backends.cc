@@ -83,7 +83,7 @@ Result<hw::Target> find_target(const std::string& name, const TargetOptions& opt
 
 Result<hw::Target> Backend::accept(hw::Target target, const TargetOptions& options) const {
   TW_TRY_STATUS(refuse_accelerator_options(options));
-  TW_TRY_STATUS(refuse_tf32(target.name, options));
+  TW_TRY_STATUS(refuse_options_of_others(target.name, options));
   return target;
 }
 
@@ -122,6 +122,17 @@ Status refuse_tf32(const std::string& target, const TargetOptions& options) {
   if (!options.tf32) return {};
   return fail(ErrorKind::Usage, "--tf32 is for matrix instructions of NVIDIA GPUs",
               fmt::format("the target is {}", target), "--target cuda");
+}
+
+Status refuse_own_designs(const std::string& target, const TargetOptions& options) {
+  if (!options.own_designs) return {};
+  return fail(ErrorKind::Usage, "--designs is for networks on FPGAs",
+              fmt::format("the target is {}", target), "--target fpga");
+}
+
+Status refuse_options_of_others(const std::string& target, const TargetOptions& options) {
+  TW_TRY_STATUS(refuse_tf32(target, options));
+  return refuse_own_designs(target, options);
 }
 
 }  // namespace tilewright::compile

@@ -62,6 +62,7 @@ TEST(Backends, OptionsOfOthersAreRefused) {
     const bool accelerator = target->kind == hw::TargetKind::Accelerator;
     EXPECT_EQ(find_target(name, {.quantize = true}).has_value(), accelerator) << name;
     EXPECT_EQ(find_target(name, {.tf32 = true}).has_value(), name.starts_with("cuda")) << name;
+    EXPECT_EQ(find_target(name, {.own_designs = true}).has_value(), name == "fpga") << name;
   }
 }
 

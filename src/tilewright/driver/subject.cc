@@ -329,7 +329,8 @@ Result<hw::Target> target_of(const SubjectOptions& options) {
   const compile::Backend* device = compile::find_backend(compile::backend_name(options.device));
   if (name == "cpu" && device != nullptr && device->runtime().implies_target())
     name = device->name();
-  return compile::find_target(name, {options.hw, !options.quantize.empty(), options.tf32});
+  return compile::find_target(
+      name, {options.hw, !options.quantize.empty(), options.tf32, options.designs == "own"});
 }
 
 Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {

@@ -36,6 +36,7 @@ struct TargetChoice {
 struct QuantizeChoice {
   std::string quantize;            ///< calibration: FILE.npz, random or random:N
   bool per_channel = false;        ///< weights with a scale per output channel
+  std::string designs = "shared";  ///< FPGAs: of the layers of a network, shared or own
   std::string fallback = "error";  ///< for operators the accelerator lacks: error or cpu
 };
 /// What code is made.

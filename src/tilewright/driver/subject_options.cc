@@ -43,6 +43,10 @@ void add_quantize_options(Verb verb, QuantizeChoice& options) {
           "--fallback", options.fallback,
           "operators that the accelerator lacks: error (default), or cpu: the processor runs them")
       .one_of({"error", "cpu"});
+  verb.add_option("--designs", options.designs,
+                  "layers of a network on an FPGA: shared (default), those of one form share a "
+                  "design; own: each has its own")
+      .one_of({"shared", "own"});
   verb.add_flag("--per-channel", options.per_channel,
                 "with --quantize: weights have a scale for each output channel");
 }

@@ -67,6 +67,8 @@ const std::vector<Pass>& all_passes() {
       {"expand_math", "f32 exp, log, tanh, sigmoid, erf, rsqrt as arithmetic", Any, expand_math},
       {"keep_async_marks", "mark shared buffers whose copies may finish later", Any,
        keep_async_marks},
+      {"whole_tiles", "compute tiles that go over an end as all others, with zeros", NoBlocks,
+       whole_tiles},
       {"keep_ports", "let loops say through which port blocks reach memory", Any, keep_ports},
       {"fragments", "give memory of warps the register layout of their instructions", NoBlocks,
        fragments},
@@ -97,7 +99,7 @@ const std::vector<Pipeline>& all_pipelines() {
       // Loops of one iteration stay: marks stand on them.
       {"fpga",
        "for FPGAs, before the program is cut into processes",
-       {"keep_ports", "bind_iters", "compact"}},
+       {"keep_ports", "bind_iters", "compact", "whole_tiles"}},
   };
   return pipelines;
 }

@@ -55,6 +55,12 @@ Result<Func> expand_math(const Func& func);
 /// its own around it.
 Result<Func> keep_ports(const Func& func);
 
+/// Takes guards away from tiles on the chip that go over the end of a loop: copies fill the rest
+/// with zeros, sums add them. `if 8*t + a < 10 { W[a] = B[8*t + a] }` =>
+/// `W[a] = select(8*t + a < 10, B[8*t + a], 0)`, and `if 8*t + a < 10 { C[a] += P[l] * W[a] }`
+/// loses its guard where C[a] is not written elsewhere.
+Result<Func> whole_tiles(const Func& func);
+
 // --- For GPUs.
 
 /// Blocks lose their marks in lowering, allocations keep them: a shared buffer whose writers are

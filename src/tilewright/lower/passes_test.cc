@@ -32,6 +32,44 @@ func ports(X: f32[4], out Y: f32[4]) {
 }
 )";
 
+/// A product in tiles of 4 columns and 3 terms, whose last ones go over the end.
+constexpr const char* kOverTheEnd = R"(
+func over(A: f32[7], B: f32[7,6], out C: f32[6]) {
+  for t in 2 {
+    alloc S: f32[6] fpga.bram
+    for si in 4 {
+      block S0(i: space 6 = t * 4 + si) where t * 4 + si < 6 {
+        S[i] = 0.0
+      }
+    }
+    for r in 3 {
+      alloc X: f32[7] fpga.bram
+      for xl in 3 {
+        block X(l: space 7 = r * 3 + xl) where r * 3 + xl < 7 {
+          X[l] = A[l]
+        }
+      }
+      alloc W: f32[7,6] fpga.bram
+      for wl in 3, wi in 4 {
+        block W(l: space 7 = r * 3 + wl, i: space 6 = t * 4 + wi) where r * 3 + wl < 7 && t * 4 + wi < 6 {
+          W[l, i] = B[l, i]
+        }
+      }
+      for ci in 4, cl in 3 {
+        block S(i: space 6 = t * 4 + ci, l: reduce 7 = r * 3 + cl) where t * 4 + ci < 6 && r * 3 + cl < 7 {
+          S[i] += X[l] * W[l, i]
+        }
+      }
+    }
+    for di in 4 {
+      block C(i: space 6 = t * 4 + di) where t * 4 + di < 6 {
+        C[i] = S[i]
+      }
+    }
+  }
+}
+)";
+
 /// Sums of columns, 4 rows at a time in a ring that is filled one round ahead; what is copied is
 /// computed, so threads make the copies themselves.
 constexpr const char* kRing = R"(
@@ -136,7 +174,7 @@ std::vector<GpuKernel> kernels_of(const Func& func) {
 std::vector<Func> programs_of(const Pipeline& pipeline) {
   if (pipeline.name == "cpu") return cpu_programs();
   if (pipeline.name == "gpu") return gpu_programs();
-  if (pipeline.name == "fpga") return all_parsed({kPorts});
+  if (pipeline.name == "fpga") return all_parsed({kPorts, kOverTheEnd});
   std::vector<Func> kernels;
   for (const Func& func : gpu_programs())
     for (const GpuKernel& kernel : kernels_of(func)) kernels.push_back(kernel.func);

@@ -217,7 +217,7 @@ def normalise(b):
         scale = b.weights(*x.shape[axis % x.rank :])
         bias = b.weights(*x.shape[axis % x.rank :]) if b.chance(0.7) else None
         return b.add(op, [x, scale, bias], axis=axis, epsilon=b.choice((1e-5, 1e-2)))
-    x = b.pick(rank=(3, 4), where=lambda v: v.size // v.shape[0] // v.shape[1] > 2)
+    x = b.pick(rank=(3, 4), where=lambda v: v.size > 0 and v.size // v.shape[0] // v.shape[1] > 2)
     c = x.shape[1]
     if op == "LRN":
         return b.add(op, [x], size=b.choice((1, 3, 5)), alpha=b.choice((1e-4, 0.1)), bias=b.choice((1.0, 2.0)))

@@ -68,7 +68,8 @@ constexpr int kIce40WriteFifo = 8;
 
 class DesignWriter {
  public:
-  DesignWriter(const Func& func, const hw::FpgaDevice& device) : func_(func) {
+  DesignWriter(const Func& func, const hw::FpgaDevice& device, bool shared) : func_(func) {
+    around_.shared = shared;
     around_.device = &device;
     design_.name = func.name;
     design_.bus = {device.port.bytes, device.port.burst_beats, device.port.outstanding};
@@ -218,14 +219,14 @@ class DesignWriter {
 }  // namespace
 
 Result<fpga::Design> design_of(const Func& func, const lower::ProcessProgram& program,
-                               const hw::FpgaDevice& device) {
+                               const hw::FpgaDevice& device, bool shared) {
   if (program.regions.size() != 1 || !program.scratch.empty())
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}' has {} parts that run one after the other and {} buffers between "
                             "them; the Verilog takes one region of processes",
                             func.name, program.regions.size(), program.scratch.size()),
                 "a schedule with the step dataflow, or the C++: device fpga:csim");
-  return DesignWriter(func, device).run(program.regions[0]);
+  return DesignWriter(func, device, shared).run(program.regions[0]);
 }
 
 }  // namespace tilewright::codegen

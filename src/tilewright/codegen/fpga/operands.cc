@@ -7,8 +7,9 @@
 namespace tilewright::codegen::fpga_design {
 namespace {
 
-/// Memories of at most so many elements are registers, each with ports of its own. source: LUT RAM
-/// of this depth takes no block RAM either.
+/// Memories of at most so many elements are registers, each with ports of its own; where a design
+/// serves several programs, that would make it differ with their sizes. source: LUT RAM of this
+/// depth takes no block RAM either.
 constexpr int64_t kMostRegisters = 64;
 
 /// A load from memory outside, and what must hold for it to happen.
@@ -90,7 +91,7 @@ class Collector {
   std::vector<Expr> conditions_;
 };
 
-Fetched::Copy copy_of(const Operand& operand) {
+Fetched::Copy copy_of(const Operand& operand, bool shared) {
   const auto* load = operand.load.as<Load>();
   Fetched::Copy copy;
   VarMap fresh;
@@ -104,7 +105,7 @@ Fetched::Copy copy_of(const Operand& operand) {
   }
   if (shape.empty()) shape = {int_imm(1)}, indices = {int_imm(0)};
   copy.buffer = Buffer(load->buffer.name() + ".l", load->buffer.dtype(), shape,
-                       operand.elements() <= kMostRegisters ? "fpga.reg" : "fpga.bram");
+                       operand.elements() <= kMostRegisters && !shared ? "fpga.reg" : "fpga.bram");
   Expr value = substitute(operand.load, fresh);
   for (const Expr& condition : operand.conditions)
     value = select(substitute(condition, fresh), value, const_of(load->buffer.dtype(), 0));
@@ -129,7 +130,7 @@ Fetched fetch_operands(const std::vector<Counter>& counters, const Stmt& body,
     std::erase_if(operands, [&](const Operand& o) { return o.load.as<Load>()->buffer == moved; });
   }
   for (const Operand& operand : operands) {
-    const Fetched::Copy copy = copy_of(operand);
+    const Fetched::Copy copy = copy_of(operand, around.shared);
     std::vector<Expr> indices;
     for (const Counter& counter : operand.counters) indices.push_back(ref(counter.var));
     if (indices.empty()) indices = {int_imm(0)};

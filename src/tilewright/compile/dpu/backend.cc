@@ -81,7 +81,7 @@ class DpuBackend final : public AcceleratorBackend {
     DpuTarget dpu;
     dpu.config = TW_TRY(dpu::load_config(options.hw.empty() ? dpu.config.name : options.hw));
     TW_TRY_STATUS(dpu::check(dpu.config));
-    TW_TRY_STATUS(refuse_tf32(name, options));
+    TW_TRY_STATUS(refuse_options_of_others(name, options));
     return as_target(dpu);
   }
 

@@ -21,7 +21,7 @@ class FpgaBackend final : public AcceleratorBackend {
 
   Result<hw::Target> target(const std::string& name, const TargetOptions& options) const override {
     const std::string hw = options.hw.empty() ? hw::fpga_names().front() : options.hw;
-    FpgaTarget fpga{TW_TRY(hw::load_fpga_device(hw))};
+    const FpgaTarget fpga{TW_TRY(hw::load_fpga_device(hw)), !options.own_designs};
     TW_TRY_STATUS(refuse_tf32(name, options));
     return as_target(fpga);
   }

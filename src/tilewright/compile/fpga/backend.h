@@ -16,6 +16,7 @@ const HardwareReader& fpga_hardware();
 /// What is special of the target.
 struct FpgaTarget {
   hw::FpgaDevice device;
+  bool share = true;  ///< layers of a network share designs; else each has its own
 };
 hw::Target as_target(const FpgaTarget& fpga);
 /// Null for targets of other back-ends.

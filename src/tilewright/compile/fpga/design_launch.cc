@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
+#include "tilewright/accel/fpga/merge.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/codegen/fpga/design_of.h"
 #include "tilewright/lower/lower.h"
@@ -87,11 +89,8 @@ class DesignKernel final : public FpgaKernel {
     options_.spans = spans;
   }
 
-  /// errors: Tool.
-  Status verilate() {
-    rtl_ = TW_TRY(fpga::make_rtl(*design_, fpga::Numbers::Fixed));
-    return {};
-  }
+  /// Runs as Verilog, on a build that other designs may share.
+  void use(std::shared_ptr<fpga::RtlModel> rtl) { rtl_ = std::move(rtl); }
 
   Status run(const std::vector<void*>& buffers, DesignRun& did) override {
     std::vector<std::string> bytes;
@@ -111,7 +110,7 @@ class DesignKernel final : public FpgaKernel {
   std::vector<Param> params_;
   std::shared_ptr<const fpga::Design> design_;
   fpga::RunOptions options_;
-  std::unique_ptr<fpga::RtlModel> rtl_;
+  std::shared_ptr<fpga::RtlModel> rtl_;
 };
 
 }  // namespace
@@ -130,17 +129,41 @@ fpga::MemoryTiming memory_timing(const hw::FpgaDevice& device) {
   return timing;
 }
 
-Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device) {
+Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device, bool shared) {
   const Func lowered = TW_TRY(lower::run_pipeline(func, "fpga"));
-  return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device);
+  return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device, shared);
 }
 
-Result<std::unique_ptr<FpgaKernel>> load_design(const Func& func, const hw::FpgaDevice& device,
-                                                const LaunchSettings& settings) {
-  auto kernel = std::make_unique<DesignKernel>(func, TW_TRY(fpga_design(func, device)), device,
-                                               settings.record_times);
-  if (settings.device == kFpgaRtl) TW_TRY_STATUS(kernel->verilate());
-  return std::unique_ptr<FpgaKernel>(std::move(kernel));
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(const FpgaNetwork& network,
+                                                              const LaunchSettings& settings) {
+  const size_t count = network.designs.size();
+  std::map<int, std::vector<size_t>> structures;
+  for (size_t i = 0; i < count; ++i) structures[network.designs[i].structure].push_back(i);
+  std::vector<std::unique_ptr<FpgaKernel>> kernels(count);
+  int64_t done = 0;
+  for (const auto& [structure, members] : structures) {
+    TW_TRY_STATUS(settings.observer.check());
+    settings.observer.step("compiling designs", done++, static_cast<int64_t>(structures.size()),
+                           network.designs[members[0]].func.name);
+    const bool shared = members.size() > 1;
+    std::vector<fpga::Design> designs;
+    for (const size_t i : members)
+      designs.push_back(TW_TRY(fpga_design(network.designs[i].func, network.device, shared)));
+    if (shared) designs = TW_TRY(fpga::merge(std::move(designs)));
+    std::shared_ptr<fpga::RtlModel> rtl;
+    if (settings.device == kFpgaRtl)
+      rtl =
+          TW_TRY(fpga::make_rtl(designs[0], shared ? fpga::Numbers::Table : fpga::Numbers::Fixed));
+    for (size_t m = 0; m < members.size(); ++m) {
+      auto kernel =
+          std::make_unique<DesignKernel>(network.designs[members[m]].func, std::move(designs[m]),
+                                         network.device, settings.record_times);
+      kernel->use(rtl);
+      kernels[members[m]] = std::move(kernel);
+    }
+  }
+  settings.observer.end("compiling designs");
+  return kernels;
 }
 
 std::shared_ptr<LaunchRecord> design_record(std::string device, double clock_mhz,

@@ -11,13 +11,16 @@ namespace tilewright::compile {
 /// Times of memory outside of the chip, in cycles of the device's clock.
 fpga::MemoryTiming memory_timing(const hw::FpgaDevice& device);
 
-/// `func`, with its schedule, as a design. errors: Unsupported (what the Verilog lacks).
-Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device);
+/// `func`, with its schedule, as a design. `shared`: one that can be merged with others.
+/// errors: Unsupported (what the Verilog lacks).
+Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device,
+                                 bool shared = false);
 
-/// `func` as a design on kFpgaTsim or kFpgaRtl.
-/// errors: Unsupported (what the Verilog lacks); Tool (no Verilator).
-Result<std::unique_ptr<FpgaKernel>> load_design(const Func& func, const hw::FpgaDevice& device,
-                                                const LaunchSettings& settings);
+/// The designs of a network on kFpgaTsim or kFpgaRtl: those of one structure on one build.
+/// errors: Unsupported (what the Verilog lacks; designs of one structure that differ in more than
+/// numbers); Tool (no Verilator).
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(const FpgaNetwork& network,
+                                                              const LaunchSettings& settings);
 
 /// What the calls of a launch did, by name, on a device with this clock.
 std::shared_ptr<LaunchRecord> design_record(std::string device, double clock_mhz,

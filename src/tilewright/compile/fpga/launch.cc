@@ -123,13 +123,14 @@ Result<std::unique_ptr<FpgaKernel>> load_kernel(const Func& func, const hw::Fpga
                                                 const LaunchSettings& settings) {
   if (settings.device == kFpgaCsim) return CsimKernel::load(func, device);
   if (settings.device == kFpgaUio) return load_uio(func, device);
-  if (settings.device == kFpgaXrt) return load_xrt(func, device);
-  return load_design(func, device, settings);
+  return load_xrt(func, device);
 }
 
 /// Every design on the device, several compilers at a time.
 Result<std::vector<std::unique_ptr<FpgaKernel>>> load_kernels(const FpgaNetwork& network,
                                                               const LaunchSettings& settings) {
+  if (settings.device == kFpgaTsim || settings.device == kFpgaRtl)
+    return load_designs(network, settings);
   const size_t count = network.designs.size();
   std::vector<std::unique_ptr<FpgaKernel>> kernels(count);
   std::mutex lock;

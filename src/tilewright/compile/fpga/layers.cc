@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tilewright/graph/ir/fold.h"
 #include "tilewright/ir/walk.h"
@@ -66,6 +67,7 @@ class FpgaPlacer {
       }
     } while (changed_);
     options_.observer.end("designs");
+    if (fpga_target(options_.target)->share) TW_TRY_STATUS(share());
     places_.devices = devices_of(graph_, places_.nodes, kFpgaTarget);
     places_.summary = summary();
     return std::move(places_);
@@ -85,7 +87,7 @@ class FpgaPlacer {
                            name);
     const Result<const FpgaLayer*> layer = layer_of(group);
     if (layer) {
-      layers_.push_back(&(*layer)->program);
+      layers_.push_back(*layer);
       return {};
     }
     const int last = group.nodes.back();
@@ -96,6 +98,26 @@ class FpgaPlacer {
   Result<const FpgaLayer*> layer_of(const Group& group) {
     const graph::GroupFunc made = TW_TRY(graph::group_func(graph_, group, options_.math));
     return memo_.layer(made.func, options_);
+  }
+
+  Status share() {
+    std::vector<FpgaUse> uses;
+    std::map<std::string, size_t> known;
+    const std::vector<Group> all = groups();
+    for (const Group& group : all) {
+      if (group.device.empty() || !is_fpga_layer(group)) continue;
+      const graph::GroupFunc made = TW_TRY(graph::group_func(graph_, group, options_.math));
+      const auto [at, fresh] = known.try_emplace(fpga_workload(made.func), uses.size());
+      if (fresh)
+        uses.push_back({made.func, 1});
+      else
+        ++uses[at->second].times;
+    }
+    TW_TRY_STATUS(memo_.share(uses, options_));
+    layers_.clear();
+    for (const Group& group : all)
+      if (!group.device.empty() && is_fpga_layer(group)) layers_.push_back(TW_TRY(layer_of(group)));
+    return {};
   }
 
   /// The processor computes node `n`. `meant`: it is no convolution or product.
@@ -111,17 +133,17 @@ class FpgaPlacer {
 
   std::string summary() const {
     const hw::FpgaDevice& device = fpga_device_of(options_);
-    std::vector<const FpgaProgram*> designs;
+    std::set<int> designs;
     double cycles = 0;
     const FpgaProgram* largest = nullptr;
-    for (const FpgaProgram* layer : layers_) {
-      cycles += static_cast<double>(layer->cycles());
-      if (std::find(designs.begin(), designs.end(), layer) != designs.end()) continue;
-      designs.push_back(layer);
+    for (const FpgaLayer* layer : layers_) {
+      const FpgaProgram* program = &layer->program;
+      cycles += static_cast<double>(program->cycles());
+      designs.insert(layer->structure);
       const auto share = [&](const FpgaProgram* p) {
         return p != nullptr && p->model ? share_of_cells(p->model->cells, device) : 0;
       };
-      if (share(layer) > share(largest)) largest = layer;
+      if (share(program) > share(largest)) largest = program;
     }
     const auto here = std::count_if(places_.nodes.begin(), places_.nodes.end(),
                                     [](auto& place) { return place.where == graph::Where::Cpu; });
@@ -141,7 +163,7 @@ class FpgaPlacer {
   FpgaMemo& memo_;
   std::vector<std::string> devices_;
   FpgaPlaces places_;
-  std::vector<const FpgaProgram*> layers_;
+  std::vector<const FpgaLayer*> layers_;
   bool changed_ = false;
 };
 
@@ -220,7 +242,7 @@ class FpgaLaunchWriter {
     const graph::GroupFunc made = TW_TRY(graph::group_func(graph_, part, options_.math));
     const FpgaLayer* best = TW_TRY(memo_.layer(made.func, options_));
     const auto [it, fresh] = designs_.try_emplace(best, static_cast<int>(network_.designs.size()));
-    if (fresh) TW_TRY_STATUS(design(best->program));
+    if (fresh) TW_TRY_STATUS(design(*best));
     FpgaNetwork::Call call{name, it->second, {}};
     for (size_t i = 0; i < made.args.size(); ++i) {
       const bool other = best->order && best->order->param == i;
@@ -229,14 +251,15 @@ class FpgaLaunchWriter {
     }
     code_.kernels[static_cast<size_t>(it->second)].steps.push_back(name);
     LayerNote note{name, lines_[static_cast<size_t>(it->second)]};
-    note.lines.insert(note.lines.begin(), fmt::format("design {}", it->second));
+    note.lines.insert(note.lines.begin(), fmt::format("design {}", memo_.design_number(*best)));
     code_.notes.push_back(std::move(note));
     network_.calls.push_back(std::move(call));
     return {};
   }
 
-  Status design(const FpgaProgram& program) {
-    network_.designs.push_back({program.func, program.cycles()});
+  Status design(const FpgaLayer& layer) {
+    const FpgaProgram& program = layer.program;
+    network_.designs.push_back({program.func, program.cycles(), memo_.design_number(layer)});
     lines_.push_back(TW_TRY(program_lines(program, network_.device)));
     detail_->programs.push_back(program);
     code_.stale_records += program.stale_records;
@@ -252,7 +275,7 @@ class FpgaLaunchWriter {
 
   LaunchCode finish() {
     code_.notes[0].lines = {fmt::format("{}; {} cycles by the model",
-                                        layers_text(network_.calls.size(), network_.designs.size()),
+                                        layers_text(network_.calls.size(), network_.structures()),
                                         network_.cycles())};
     code_.device = kFpgaTarget;
     code_.kernel_count = static_cast<int64_t>(network_.designs.size());
@@ -300,17 +323,49 @@ FpgaLayer best_layer(const Func& func, const hw::FpgaDevice& device) {
 
 Result<const FpgaLayer*> FpgaMemo::layer(const Func& func, const CompileOptions& options) {
   const hw::FpgaDevice& device = fpga_device_of(options);
-  const auto [it, fresh] = layers_.try_emplace(fpga_workload(func));
-  if (fresh) it->second = best_layer(func, device);
-  const FpgaLayer& best = it->second;
+  const std::string key = fpga_workload(func);
+  const auto [it, fresh] = layers_.try_emplace(key);
+  if (fresh) {
+    it->second = best_layer(func, device);
+    it->second.structure = structures_++;
+  }
+  const auto shared = shared_.find(key);
+  const FpgaLayer& best = shared != shared_.end() ? shared->second : it->second;
   if (best.program.unscheduled) return tl::unexpected<Error>(*best.program.unscheduled);
   // Records are of the program with its weights in order.
   const std::string workload = fpga_workload(best.program.source);
   if (!options.network || !options.network(workload)) return &best;
   const auto [known, first] = layers_.try_emplace("recorded " + workload);
   if (first)
-    known->second = {fpga_program(best.program.source, device, options.network), best.order};
+    known->second = {fpga_program(best.program.source, device, options.network), best.order,
+                     structures_++};
   return &known->second;
+}
+
+Status FpgaMemo::share(const std::vector<FpgaUse>& uses, const CompileOptions& options) {
+  const hw::FpgaDevice& device = fpga_device_of(options);
+  std::map<std::string, std::vector<FpgaUse>> forms;
+  for (const FpgaUse& use : uses)
+    if (!shared_.contains(fpga_workload(use.func))) forms[form_of(use.func, device)].push_back(use);
+  int64_t at = 0;
+  for (const auto& [form, alike] : forms) {
+    TW_TRY_STATUS(options.observer.check());
+    options.observer.step("common designs", at++, static_cast<int64_t>(forms.size()),
+                          alike[0].func.name);
+    if (form.empty() || alike.size() < 2) continue;
+    auto layers = shared_layers(alike, device, structures_);
+    if (!layers) continue;
+    for (size_t i = 0; i < alike.size(); ++i) {
+      structures_ = std::max(structures_, (*layers)[i].structure + 1);
+      shared_[fpga_workload(alike[i].func)] = std::move((*layers)[i]);
+    }
+  }
+  options.observer.end("common designs");
+  return {};
+}
+
+int FpgaMemo::design_number(const FpgaLayer& layer) {
+  return numbers_.try_emplace(layer.structure, static_cast<int>(numbers_.size())).first->second;
 }
 
 Result<FpgaPlaces> place_on_fpga(const Graph& graph, const CompileOptions& options,

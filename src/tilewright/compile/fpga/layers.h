@@ -1,5 +1,6 @@
 // Which layers of a network an FPGA computes, and their code: sums of products, with what is
-// computed element by element behind them. Each distinct layer is a design of its own.
+// computed element by element behind them. Layers of one form share a design (shared.h); or each
+// distinct layer is a design of its own, if the user wants that.
 //
 //   conv 1, relu | pool, lrn (processor) | conv 2, relu, conv 3, relu   =>   two launches
 #pragma once
@@ -11,16 +12,11 @@
 
 #include "tilewright/compile/fpga/network.h"
 #include "tilewright/compile/fpga/program.h"
-#include "tilewright/compile/fpga/weights.h"
+#include "tilewright/compile/fpga/shared.h"
 #include "tilewright/compile/quantized_model.h"
 #include "tilewright/graph/partition/fuse.h"
 
 namespace tilewright::compile {
-
-struct FpgaLayer {
-  FpgaProgram program;
-  std::optional<AxisOrder> order;  ///< of the program's weights; absent: as the model has them
-};
 
 /// Designs that were found for one model: searching for them takes long.
 class FpgaMemo final : public BackendMemo {
@@ -32,10 +28,17 @@ class FpgaMemo final : public BackendMemo {
   /// The design of `func`, names apart, with known weights in the best order. errors: why there is
   /// none.
   Result<const FpgaLayer*> layer(const Func& func, const CompileOptions& options);
+  /// Lets programs of one form share a design from now on, where one for all is found.
+  Status share(const std::vector<FpgaUse>& uses, const CompileOptions& options);
+  /// Of the layer's design, for people: the first that is asked for is 0.
+  int design_number(const FpgaLayer& layer);
 
  private:
   bool integers_;
+  int structures_ = 0;  ///< how many have a number
   std::map<std::string, FpgaLayer> layers_;
+  std::map<std::string, FpgaLayer> shared_;  ///< of layers that share
+  std::map<int, int> numbers_;               ///< of structures
 };
 
 /// Where each node of a graph runs.

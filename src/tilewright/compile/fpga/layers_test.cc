@@ -183,6 +183,51 @@ TEST(FpgaLayersSlow, DesignsCountTheCyclesOfEachLayer) {
   EXPECT_NEAR(static_cast<double>(trace->slices.back().end), static_cast<double>(sum), 10);
 }
 
+/// Three layers of one form and a product: channels that nothing divides, strides, windows.
+graph::Graph alike_net() {
+  ExactLayers l;
+  graph::ValueId x = l.relu(l.conv(l.b.input("x", DType::F32, {1, 3, 9, 7}), 5, 3));
+  x = l.relu(l.conv(x, 7, 3, 2));
+  x = l.relu(l.conv(x, 4, 3));
+  l.b.output(l.dense(l.b.node("Flatten", {x}), 6), "y");
+  return built(l.b);
+}
+
+/// One configuration of the device for three layers, with tables: in the simulator and as Verilog.
+TEST(FpgaLayersSlow, LayersOfOneFormShareADesign) {
+  const graph::Graph graph = alike_net();
+  hw::FpgaDevice device = hw::load_fpga_device("zynq7020").value();
+  device.cells.dsps = 40;  // few products: Verilator needs little time
+  const CompileOptions options = options_for_fpga(device);
+  const auto model = compile_graph(graph, options);
+  ASSERT_TRUE(model) << to_string(model.error());
+  ASSERT_EQ(model->launches.size(), 1u);
+  const auto network = parse_fpga_network(model->launches.begin()->second.bytes);
+  ASSERT_TRUE(network) << to_string(network.error());
+  EXPECT_EQ(network->designs.size(), 4u);
+  EXPECT_EQ(network->structures(), 2u);
+  const Array input = random_input(graph, 4);
+  const Array expected = interpreted(graph, input);
+  EXPECT_EQ(largest_difference(run_compiled(*model, input), expected), 0);
+  const auto log = std::make_shared<LaunchLog>();
+  EXPECT_EQ(largest_difference(run_compiled(*model, input, kFpgaTsim, log), expected), 0);
+  const uint64_t cycles = log->entries.at(0).record->cycles();
+  EXPECT_NEAR(static_cast<double>(network->cycles()), static_cast<double>(cycles),
+              0.1 * static_cast<double>(cycles));
+  EXPECT_EQ(largest_difference(run_compiled(*model, input, kFpgaRtl, log), expected), 0);
+  EXPECT_EQ(log->entries.at(0).record->cycles(), cycles);
+}
+
+TEST(FpgaLayers, EachLayerMayHaveADesignOfItsOwn) {
+  CompileOptions options = options_for_fpga();
+  options.target = as_target(FpgaTarget{hw::load_fpga_device("zynq7020").value(), false});
+  const auto model = compile_graph(alike_net(), options);
+  ASSERT_TRUE(model) << to_string(model.error());
+  const auto network = parse_fpga_network(model->launches.begin()->second.bytes);
+  ASSERT_TRUE(network) << to_string(network.error());
+  EXPECT_EQ(network->structures(), 4u);
+}
+
 TEST(FpgaLayersSlow, IntegersOfAQuantisedNetwork) {
   const graph::Graph graph = graph::residual_net();
   QuantizeSettings settings;
@@ -303,6 +348,7 @@ TEST(FpgaLayers, DamagedCodeIsRefused) {
   };
   EXPECT_TRUE(refused([](FpgaNetwork& n) { n.calls[0].design = 1; }));
   EXPECT_TRUE(refused([](FpgaNetwork& n) { n.calls[0].values.pop_back(); }));
+  EXPECT_TRUE(refused([](FpgaNetwork& n) { n.designs[0].structure = -1; }));
   EXPECT_TRUE(refused([](FpgaNetwork& n) { n.calls[0].values.push_back(0); }));
   EXPECT_TRUE(refused([](FpgaNetwork& n) { n.calls[0].values[0] = 3; }));
   EXPECT_TRUE(refused([](FpgaNetwork& n) { std::swap(n.values[1], n.values[2]); }))

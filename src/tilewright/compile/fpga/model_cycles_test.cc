@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/base/rng.h"
 #include "tilewright/base/statistics.h"
 #include "tilewright/compile/fpga/design_launch.h"
@@ -31,22 +32,23 @@ constexpr const char* kPrograms[] = {
   return C
 })"};
 
-/// What divides `extent`, drawn at random.
+/// A part of `extent`, drawn at random: half of them divide it.
 int64_t part_of(int64_t extent, Rng& rng) {
-  const std::vector<int64_t> sizes = cost::part_sizes(extent, true);
+  const std::vector<int64_t> sizes = cost::part_sizes(extent, rng.below(2) == 0);
   return sizes[static_cast<size_t>(rng.below(static_cast<int64_t>(sizes.size())))];
 }
 
 cost::FpgaDesign random_design(const cost::FpgaModel& model, Rng& rng) {
   const cost::FpgaRoles& roles = model.roles();
   cost::FpgaDesign d;
-  d.to = part_of(model.extent(roles.outputs), rng);
-  d.tc = part_of(model.extent(roles.inputs), rng);
+  d.uo = part_of(model.extent(roles.outputs), rng);
+  d.to = d.uo * part_of(ceil_div(model.extent(roles.outputs), d.uo), rng);
+  d.ui = part_of(model.extent(roles.inputs), rng);
+  d.tc = d.ui * part_of(ceil_div(model.extent(roles.inputs), d.ui), rng);
   d.th = part_of(model.extent(roles.rows), rng);
   d.tw = part_of(model.extent(roles.pixels), rng);
-  d.uo = part_of(d.to, rng);
-  d.ui = part_of(d.tc, rng);
   d.us = rules::reads_windows(model) ? 1 : part_of(d.tw, rng);
+  d.tw = d.tw / d.us * d.us;
   d.stays = static_cast<cost::FpgaStays>(rng.below(3));
   for (int* slots : {&d.image_slots, &d.weight_slots, &d.result_slots})
     *slots = static_cast<int>(rng.between(1, 3));
@@ -90,10 +92,12 @@ TEST(FpgaModelCycles, AreThoseOfTheGeneratedDesign) {
           worst = to_string(d) + ", " + std::to_string(cycles) + " in the simulator";
       }
     }
-    EXPECT_LE(median(own), 0.035) << text;
+    EXPECT_LE(median(own), 0.055) << text;  // 0.050; 0.03 of more designs
   }
-  EXPECT_LE(median(errors), 0.025) << worst;        // 0.018
-  EXPECT_LE(quantile(errors, 0.9), 0.06) << worst;  // 0.043; small tiles are furthest off
+  // 0.021 and 0.074; small tiles are furthest off. Of 360 designs 0.015 and 0.084, of those whose
+  // tiles divide their loops 0.017 and 0.070.
+  EXPECT_LE(median(errors), 0.03) << worst;
+  EXPECT_LE(quantile(errors, 0.9), 0.09) << worst;
 }
 
 }  // namespace

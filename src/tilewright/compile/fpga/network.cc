@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <set>
 
 #include "tilewright/base/bytes.h"
 #include "tilewright/hw/fpga_device_file.h"
@@ -11,7 +12,7 @@
 namespace tilewright::compile {
 namespace {
 
-constexpr std::string_view kFpgaSignature = "TWFPGA2\n";
+constexpr std::string_view kFpgaSignature = "TWFPGA3\n";
 
 void put_fpga_indices(std::string& out, const std::vector<int>& indices) {
   put_number(out, indices.size());
@@ -33,10 +34,11 @@ Result<FpgaNetwork> read_network(ByteReader& in) {
   FpgaNetwork network;
   network.device =
       TW_TRY(hw::parse_fpga_device(TW_TRY(in.bytes("the device")), "the package's device"));
-  network.designs.resize(TW_TRY(in.count(16, "designs")));
+  network.designs.resize(TW_TRY(in.count(24, "designs")));
   for (FpgaNetwork::Design& design : network.designs) {
     design.func = TW_TRY(parse_func(TW_TRY(in.bytes("a program"))));
     design.cycles = static_cast<int64_t>(TW_TRY(in.number()));
+    design.structure = TW_TRY(read_fpga_index(in));
   }
   network.values.resize(TW_TRY(in.count(16, "values")));
   for (FpgaNetwork::Value& value : network.values) {
@@ -66,6 +68,8 @@ class NetworkCheck {
       if (value.bytes < 0 || value.constant < -1 ||
           (value.constant >= 0 && (value.bytes > there || value.constant > there - value.bytes)))
         return "a value lies outside of the constants";
+    for (const FpgaNetwork::Design& design : network_.designs)
+      if (design.structure < 0) return "a design has no structure";
     for (const auto* border : {&network_.inputs, &network_.outputs})
       for (const int index : *border)
         if (!is_value(index) || is_constant(index)) return "an input or output is no value";
@@ -110,6 +114,12 @@ int64_t FpgaNetwork::cycles() const {
   return sum;
 }
 
+size_t FpgaNetwork::structures() const {
+  std::set<int> all;
+  for (const Design& design : designs) all.insert(design.structure);
+  return all.size();
+}
+
 std::string serialise(const FpgaNetwork& network) {
   std::string out(kFpgaSignature);
   put_bytes(out, hw::to_toml(network.device));
@@ -117,6 +127,7 @@ std::string serialise(const FpgaNetwork& network) {
   for (const FpgaNetwork::Design& design : network.designs) {
     put_bytes(out, print(design.func));
     put_number(out, static_cast<uint64_t>(design.cycles));
+    put_number(out, static_cast<uint64_t>(design.structure));
   }
   put_number(out, network.values.size());
   for (const FpgaNetwork::Value& value : network.values) {
@@ -151,7 +162,7 @@ Result<FpgaNetwork> parse_fpga_network(std::string_view code) {
 std::string layers_text(size_t layers, size_t designs) {
   if (layers == 1) return "1 layer, a design of its own";
   return layers == designs ? fmt::format("{} layers, each a design of its own", layers)
-                           : fmt::format("{} layers in {} designs of their own", layers, designs);
+                           : fmt::format("{} layers on {} designs", layers, designs);
 }
 
 Result<int64_t> param_bytes(const Param& param) {
@@ -170,7 +181,7 @@ Result<int64_t> param_bytes(const Param& param) {
 Result<FpgaNetwork> network_of(const Func& func, int64_t cycles, const hw::FpgaDevice& device) {
   FpgaNetwork network;
   network.device = device;
-  network.designs.push_back({func, cycles});
+  network.designs.push_back({func, cycles, 0});
   FpgaNetwork::Call& call = network.calls.emplace_back();
   call.name = func.name;
   for (const Param& p : func.params) {

@@ -3,8 +3,8 @@
 //   conv1 -> conv2 -> conv3, the last two alike   =>   designs  conv_relu, conv_relu_1
 //                                                      calls    conv1: 0, conv2: 1, conv3: 1
 //
-// A call names its design and its values; whose extents a design has is its own business. So one
-// design with extents of each call in a table could take the place of several.
+// A call names its design and its values. Designs of one structure differ in numbers alone
+// (accel/fpga/merge.h): the device is configured once for all of them, and gets a table for each.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct FpgaNetwork {
   struct Design {
     Func func;           ///< what the C++ and the Verilog are made of
     int64_t cycles = 0;  ///< by the model; 0: it has none for the program
+    int structure = 0;
   };
   /// A tensor in memory outside of the chip.
   struct Value {
@@ -40,14 +41,15 @@ struct FpgaNetwork {
   std::vector<int> inputs, outputs;  ///< values
   std::string constants;
 
-  int64_t cycles() const;  ///< of all calls, by the model
+  int64_t cycles() const;     ///< of all calls, by the model
+  size_t structures() const;  ///< how many there are
 };
 
 std::string serialise(const FpgaNetwork& network);
 /// errors: Package.
 Result<FpgaNetwork> parse_fpga_network(std::string_view code);
 
-/// `5 layers, each a design of its own`, `12 layers in 9 designs of their own`.
+/// `5 layers, each a design of its own`, `12 layers on 4 designs`.
 std::string layers_text(size_t layers, size_t designs);
 
 /// Bytes of a parameter. errors: Unsupported (a symbolic shape).

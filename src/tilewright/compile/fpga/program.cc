@@ -74,12 +74,18 @@ FpgaProgram fpga_program(const Func& func, const hw::FpgaDevice& device, const F
     program.unscheduled = e;
     return program;
   }
+  FpgaProgram made = scheduled_program(func, *std::move(best), device);
+  made.stale_records = program.stale_records;
+  return made;
+}
+
+FpgaProgram scheduled_program(const Func& func, rules::FpgaSchedule schedule,
+                              const hw::FpgaDevice& device) {
+  FpgaProgram program{func, schedule.func, schedule.trace, {}, {}, 0, {}, ""};
   program.remark =
-      fmt::format("schedule: {}; {:.4g} ms by the model, bound by {}", to_string(best->design),
-                  best->time.cycles / device.clock_mhz * 1e-3, best->time.bound);
-  program.func = best->func;
-  program.steps = best->trace;
-  program.model = *std::move(best);
+      fmt::format("schedule: {}; {:.4g} ms by the model, bound by {}", to_string(schedule.design),
+                  schedule.time.cycles / device.clock_mhz * 1e-3, schedule.time.bound);
+  program.model = std::move(schedule);
   return program;
 }
 

@@ -28,6 +28,10 @@ struct FpgaProgram {
 FpgaProgram fpga_program(const Func& func, const hw::FpgaDevice& device,
                          const FindNetwork& tuned = {});
 
+/// `func` with a schedule of the model.
+FpgaProgram scheduled_program(const Func& func, rules::FpgaSchedule schedule,
+                              const hw::FpgaDevice& device);
+
 /// Whether its C++ can be written. errors: Unsupported.
 Status check_cpp(const Func& func, const hw::FpgaDevice& device);
 

@@ -26,7 +26,7 @@ class GemminiBackend final : public AcceleratorBackend {
     special.config =
         TW_TRY(gemmini::load_config(options.hw.empty() ? special.config.name : options.hw));
     TW_TRY_STATUS(gemmini::check(special.config));
-    TW_TRY_STATUS(refuse_tf32(name, options));
+    TW_TRY_STATUS(refuse_options_of_others(name, options));
     return as_target(special);
   }
 

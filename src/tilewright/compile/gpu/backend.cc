@@ -61,6 +61,7 @@ class GpuBackend final : public Backend {
 
   Result<hw::Target> accept(hw::Target target, const TargetOptions& options) const override {
     TW_TRY_STATUS(refuse_accelerator_options(options));
+    TW_TRY_STATUS(refuse_own_designs(target.name, options));
     if (language_ != hw::GpuLanguage::Cuda) TW_TRY_STATUS(refuse_tf32(target.name, options));
     std::get<hw::GpuTarget>(target.special).tf32 = options.tf32;
     return target;

@@ -110,7 +110,7 @@ class SpatialBackend final : public AcceleratorBackend {
   Result<hw::Target> target(const std::string& name, const TargetOptions& options) const override {
     SpatialTarget spatial;
     spatial.design = TW_TRY(load_design(options.hw.empty() ? spatial.design.name : options.hw));
-    TW_TRY_STATUS(refuse_tf32(name, options));
+    TW_TRY_STATUS(refuse_options_of_others(name, options));
     return as_target(spatial);
   }
 

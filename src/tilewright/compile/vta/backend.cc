@@ -40,7 +40,7 @@ class VtaBackend final : public AcceleratorBackend {
     TW_TRY_STATUS(vta::check(vta.config));
     if (Status status = check_compilable(vta.config); !status)
       return tl::unexpected<Error>(std::move(status.error()).at("--hw " + options.hw));
-    TW_TRY_STATUS(refuse_tf32(name, options));
+    TW_TRY_STATUS(refuse_options_of_others(name, options));
     return as_target(vta);
   }
 

@@ -302,11 +302,23 @@ FpgaModel::Row FpgaModel::row_of(const FpgaDesign& d, const SpatialTensor& tenso
   return row;
 }
 
+double FpgaModel::most_lanes(const SpatialTensor& tensor) const {
+  const auto word = [&](const SpatialTensor& t) {
+    return static_cast<double>(device_.port.bytes) / static_cast<double>(t.element_bytes);
+  };
+  if (!options_.as_written) return word(layer_.tensors[0]);
+  // Rows of the last dimension begin at multiples of its extent. If a tile has one element of it,
+  // one moves in a cycle.
+  const int64_t last = tensor.dims.size() < 2 ? 1 : tensor.dims.back().extent;
+  return last == 1 ? word(tensor) : std::min(word(tensor), static_cast<double>(last & -last));
+}
+
 FpgaModel::Copy FpgaModel::copy_of(const FpgaDesign& d, const SpatialTensor& tensor,
                                    bool writes) const {
   double all = 1, inside = 1;  // elements with and without padding
   for (const SpatialDim& dim : tensor.dims) {
-    const int64_t size = hull_of(d, dim);
+    // What is written of a single tile that goes over the end is not more than there is.
+    const int64_t size = writes ? std::min(hull_of(d, dim), dim.extent) : hull_of(d, dim);
     all *= static_cast<double>(size);
     inside *= static_cast<double>(std::min(size, dim.extent));
   }
@@ -407,7 +419,10 @@ FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
                             result.channel * results};
   for (int i = 0; i < 3; ++i) load[static_cast<size_t>(i % channels)] += channel[i];
   time.channel = *std::max_element(load.begin(), load.end());
-  time.cycles = std::max(sum, time.channel + latency) + kEnd;
+  // A process works at one tile at a time.
+  time.cycles =
+      std::max({sum, time.compute, time.image, time.weights, time.result, time.channel + latency}) +
+      kEnd;
   return time;
 }
 

@@ -127,7 +127,7 @@ class CommonSearch {
 
   std::optional<FpgaCommon> run() {
     for (const auto& [bound, sizes] : arrays()) {
-      if (bound >= worth()) break;
+      if (bound >= worth() || (search_.most_sizes > 0 && looked_at_ == search_.most_sizes)) break;
       ++looked_at_;
       array(sizes);
     }
@@ -151,7 +151,8 @@ class CommonSearch {
       const int64_t pipelines = std::min<int64_t>(search_.pipelines, most / products);
       double bound = 0;
       for (const FpgaLayerUse& layer : layers_)
-        bound += layer.times * layer.model->bound(sizes[0], sizes[1], sizes[2]);
+        bound += layer.times *
+                 std::max(layer.model->bound(sizes[0], sizes[1], sizes[2]), traffic(*layer.model));
       all.push_back({bound / static_cast<double>(pipelines), sizes});
     };
     if (search_.sizes) {
@@ -168,15 +169,33 @@ class CommonSearch {
     return all;
   }
 
+  /// Cycles to move all tensors of a layer once, at least.
+  double traffic(const FpgaModel& model) const {
+    if (!search_.overlap) return 0;
+    const FpgaModel::Traffic once = model.least_traffic();
+    return std::max(
+        {once.image / search_.image_ports, once.weights / search_.weight_ports, once.result});
+  }
+
   std::vector<int64_t> sizes_of(int FpgaRoles::* role, int64_t most) const {
     std::vector<int64_t> all;
     for (const FpgaLayerUse& layer : layers_) {
       const std::vector<int64_t> own =
-          part_sizes(layer.model->extent(layer.model->roles().*role), search_.divisors_only);
+          part_sizes(layer.model->extent(layer.model->roles().*role), search_);
       all.insert(all.end(), own.begin(), own.end());
     }
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
+    // Of sizes that divide no layer's loop only some are looked at (FpgaSearch::apart).
+    double next = 1;
+    std::erase_if(all, [&](int64_t size) {
+      const bool divides = std::any_of(layers_.begin(), layers_.end(), [&](auto& one) {
+        return one.model->extent(one.model->roles().*role) % size == 0;
+      });
+      if (!divides && static_cast<double>(size) < next) return true;
+      next = search_.apart * static_cast<double>(size);
+      return false;
+    });
     std::erase_if(all, [&](int64_t size) {
       return (most > 0 && size > most) ||
              (search_.divisors_only && !std::all_of(layers_.begin(), layers_.end(), [&](auto& one) {

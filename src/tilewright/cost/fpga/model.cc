@@ -138,6 +138,18 @@ double FpgaModel::bound(int64_t uo, int64_t ui, int64_t us) const {
          static_cast<double>(up(extent(roles_.pixels), us) * around_);
 }
 
+FpgaModel::Traffic FpgaModel::least_traffic() const {
+  const auto all = [&](int loop) { return static_cast<double>(extent(loop)); };
+  const auto lanes = [&](int tensor) {
+    return most_lanes(layer_.tensors[static_cast<size_t>(tensor)]);
+  };
+  const double pixels = all(roles_.rows) * all(roles_.pixels) * static_cast<double>(around_);
+  return {
+      all(roles_.inputs) * pixels / lanes(roles_.image),
+      all(roles_.outputs) * all(roles_.inputs) * static_cast<double>(taps_) / lanes(roles_.weights),
+      all(roles_.outputs) * pixels / lanes(kSpatialResult)};
+}
+
 const std::vector<FpgaModel::Kind>& FpgaModel::kinds(int loop, int64_t tile) const {
   std::vector<Kind>& found = kinds_[{loop, tile}];
   if (!found.empty()) return found;

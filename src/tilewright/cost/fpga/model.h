@@ -123,6 +123,13 @@ class FpgaModel {
   double least_depth() const { return options_.as_written ? 10 : options_.depth; }
   /// No tiles and no ports make a design with these sizes side by side faster.
   double bound(int64_t uo, int64_t ui, int64_t us) const;
+  /// Elements of a tensor that a port moves in a cycle, at most.
+  double most_lanes(const SpatialTensor& tensor) const;
+  /// Cycles of one port to move each tensor once, at least.
+  struct Traffic {
+    double image = 0, weights = 0, result = 0;
+  };
+  Traffic least_traffic() const;
   /// What the layer's tiles need; a design for several layers has larger ones.
   FpgaRams buffers(const FpgaDesign& design) const;
   hw::FpgaCells cells(const FpgaDesign& design, const FpgaRams& buffers) const;

@@ -8,10 +8,9 @@ namespace {
 int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 
 /// Multiples of `size` that are tiles of `extent`, the largest first.
-std::vector<int64_t> tiles_of(int64_t extent, int64_t size, bool divisors_only) {
+std::vector<int64_t> tiles_of(int64_t extent, int64_t size, const FpgaSearch& search) {
   std::vector<int64_t> tiles;
-  for (const int64_t part : part_sizes(parts(extent, size), divisors_only))
-    tiles.push_back(part * size);
+  for (const int64_t part : part_sizes(parts(extent, size), search)) tiles.push_back(part * size);
   std::reverse(tiles.begin(), tiles.end());
   return tiles;
 }
@@ -28,20 +27,15 @@ class Search {
         take_(std::move(take)),
         least_(search.limit),
         worth_(search.limit) {
-    const auto extent = [&](int loop) { return static_cast<double>(model.extent(loop)); };
-    const double word = static_cast<double>(model.device().port.bytes) /
-                        static_cast<double>(model.layer().tensors[0].element_bytes);
-    const double pixels =
-        extent(roles_.rows) * extent(roles_.pixels) * static_cast<double>(model.around());
-    image_ = extent(roles_.inputs) * pixels / word / search.image_ports;
-    result_ = extent(roles_.outputs) * pixels / word;
-    weights_ = extent(roles_.outputs) * extent(roles_.inputs) * static_cast<double>(model.taps()) /
-               word / search.weight_ports;
+    const FpgaModel::Traffic once = model.least_traffic();
+    image_ = once.image / search.image_ports;
+    weights_ = once.weights / search.weight_ports;
+    result_ = once.result;
   }
 
   std::vector<FpgaBest> run() {
     for (const Triple& triple : triples()) {
-      if (triple.bound >= worth_) break;
+      if (triple.bound >= worth_ || looked_enough()) break;
       FpgaDesign design;
       design.uo = triple.sizes[0];
       design.ui = triple.sizes[1];
@@ -98,7 +92,7 @@ class Search {
   }
 
   std::vector<int64_t> sizes_of(int loop) const {
-    std::vector<int64_t> sizes = part_sizes(model_.extent(loop), search_.divisors_only);
+    std::vector<int64_t> sizes = part_sizes(model_.extent(loop), search_);
     const int64_t most = loop == roles_.pixels   ? search_.most_pixels
                          : loop == roles_.inputs ? search_.most_inputs
                                                  : 0;
@@ -106,12 +100,17 @@ class Search {
     return sizes;
   }
 
+  bool looked_enough() const {
+    return search_.most_looked > 0 && looked_at_ >= search_.most_looked;
+  }
+
   void try_tiles(FpgaDesign design, double bound) {
-    const bool exact = search_.divisors_only;
-    const auto os = tiles_of(model_.extent(roles_.outputs), design.uo, exact);
-    const auto cs = tiles_of(model_.extent(roles_.inputs), design.ui, exact);
-    const auto ys = tiles_of(model_.extent(roles_.rows), 1, exact);
-    const auto xs = tiles_of(model_.extent(roles_.pixels), design.us, exact);
+    const auto os = tiles_of(model_.extent(roles_.outputs), design.uo, search_);
+    const auto cs = tiles_of(model_.extent(roles_.inputs), design.ui, search_);
+    const auto ys = tiles_of(model_.extent(roles_.rows), 1, search_);
+    auto xs = tiles_of(model_.extent(roles_.pixels), design.us, search_);
+    if (search_.whole_pixels)
+      std::erase_if(xs, [&](int64_t tw) { return tw > model_.extent(roles_.pixels); });
     const double depth = model_.least_depth() * static_cast<double>(model_.around());
     const auto count = [&](int loop, int64_t tile) {
       return static_cast<double>(parts(model_.extent(loop), tile));
@@ -122,6 +121,7 @@ class Search {
           for (const int64_t tc : cs) {
             const double tiles = count(roles_.outputs, to) * count(roles_.inputs, tc) *
                                  count(roles_.rows, th) * count(roles_.pixels, tw);
+            if (looked_enough()) return;
             if ((bound + depth * tiles) / design.pipelines >= worth_)
               break;  // smaller tc: more tiles
             const double pixels = count(roles_.rows, th) * count(roles_.pixels, tw);
@@ -214,6 +214,17 @@ std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only) {
     if ((sizes.empty() || sizes.back() != size) && (!divisors_only || extent % n == 0))
       sizes.push_back(size);
   }
+  return sizes;
+}
+
+std::vector<int64_t> part_sizes(int64_t extent, const FpgaSearch& search) {
+  std::vector<int64_t> sizes = part_sizes(extent, search.divisors_only);
+  double next = 1;
+  std::erase_if(sizes, [&](int64_t size) {
+    if (extent % size != 0 && static_cast<double>(size) < next) return true;
+    next = search.apart * static_cast<double>(size);
+    return false;
+  });
   return sizes;
 }
 

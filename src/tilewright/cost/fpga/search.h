@@ -23,6 +23,12 @@ struct FpgaSearch {
   int weight_ports = 2;        ///< 1 or 2; fewer are tried too
   int64_t most_products = 0;   ///< 0: as many as there are cells for
   bool divisors_only = false;  ///< sizes divide their loops, as in FlexTensor's spaces
+  /// Of sizes that do not divide their loop only some, each so many times as large as the one
+  /// before; 1: all.
+  double apart = 1;
+  int64_t most_looked = 0;    ///< then the best so far is taken; 0: no limit
+  int64_t most_sizes = 0;     ///< likewise, of sizes side by side for several layers
+  bool whole_pixels = false;  ///< a tile has no more pixels of a row than there are
   std::vector<int64_t> blocks = {1, 4, 16};
   int pipelines = 1;    ///< up to so many side by side
   int image_ports = 1;  ///< up to so many
@@ -43,6 +49,8 @@ struct FpgaBest {
 /// Sizes of parts that are the least for their number: ceil(extent / n) for every n. Divisors only:
 /// those that divide it.
 std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only = false);
+/// Those that `search` wants.
+std::vector<int64_t> part_sizes(int64_t extent, const FpgaSearch& search);
 
 /// Absent where no design fits the device.
 std::optional<FpgaBest> best_fpga_design(const FpgaModel& model, const FpgaSearch& search = {});

@@ -90,8 +90,9 @@ std::optional<Code> code_of_package(const std::string& path) {
 /// Of what is compiled for a target that the user chose; absent: it follows the device.
 std::optional<Code> code_of_target(const SubjectOptions& options) {
   if (options.target == "cpu") return std::nullopt;
-  const Result<hw::Target> target =
-      compile::find_target(options.target, {options.hw, !options.quantize.empty(), options.tf32});
+  const Result<hw::Target> target = compile::find_target(
+      options.target,
+      {options.hw, !options.quantize.empty(), options.tf32, options.designs == "own"});
   if (!target) return std::nullopt;
   Code code{"--target " + options.target, {target->backend}, "", {}};
   if (const hw::CpuTarget* cpu = target->cpu()) {

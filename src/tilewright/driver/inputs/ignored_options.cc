@@ -18,6 +18,7 @@ std::vector<std::string> options_of_compiling(const SubjectOptions& options) {
       {"--quantize", !options.quantize.empty()},
       {"--per-channel", options.per_channel},
       {"--fallback", options.fallback != usual.fallback},
+      {"--designs", options.designs != usual.designs},
       {"--dim", !options.dims.empty()},
       {"--shape", !options.shapes.empty()},
       {"--const", !options.constants.empty()},

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "tilewright/cost/sums/computation.h"
 #include "tilewright/ir/walk.h"
@@ -16,10 +16,6 @@ namespace {
 
 using schedule::Names;
 using schedule::Tree;
-
-/// Side by side. A memory has no more banks (lower/banking.cc), the C++ no more copies of a block
-/// (codegen/hls/kernel.cc).
-constexpr int64_t kMostProducts = 4096;
 
 tl::unexpected<Error> no_schedule(const std::string& why) {
   return fail(ErrorKind::Unsupported, "no schedule for an FPGA is known for this program", why,
@@ -90,6 +86,7 @@ class Writer {
 
   Result<schedule::Trace> run() {
     TW_TRY_STATUS(find_parts());
+    TW_TRY_STATUS(round_up_channels());
     TW_TRY_STATUS(order_loops());
     place_result();
     place(parts_.image, design_.image_slots, stays(cost::FpgaStays::Image) ? image_at_ : tc_o_,
@@ -201,6 +198,32 @@ class Writer {
     return no_schedule(fmt::format("the loop {} was split already", wanted.name));
   }
 
+  /// Channels that their tiles do not divide go on with zeros up to a whole tile. For that, copies
+  /// on the chip are made of whole tensors first; later they move to the tiles that use them.
+  Status round_up_channels() {
+    const cost::FpgaRoles& roles = model_.roles();
+    std::vector<schedule::Pad> pads;
+    for (const auto& [role, tile] :
+         {std::pair(roles.outputs, design_.to), {roles.inputs, design_.tc}})
+      if (role >= 0 && model_.extent(role) % tile != 0)
+        pads.push_back(
+            {parts_.sum.name, model_.layer().loops[static_cast<size_t>(role)].name, tile});
+    rounded_up_ = !pads.empty();
+    if (!rounded_up_) return {};
+    if (parts_.consumer.empty()) hold_copy(parts_.sum.result.name(), "", design_.result_slots);
+    for (const auto& [operand, slots] :
+         {std::pair(&parts_.image, design_.image_slots), {&parts_.weights, design_.weight_slots}})
+      if (operand->copy.empty()) hold_copy(operand->buffer.name(), "", slots);
+    trace_.insert(trace_.end(), pads.begin(), pads.end());
+    return {};
+  }
+
+  /// A copy of `buffer` on the chip: of what is used inside of `loop`, of all of it without one.
+  void hold_copy(const std::string& buffer, const std::string& loop, int slots) {
+    trace_.push_back(
+        schedule::FpgaBuffer{parts_.sum.name, buffer, buffer + ".t", loop, "bram", slots});
+  }
+
   /// Splits a loop into tiles, and a tile into what works side by side (0: nothing does).
   struct Levels {
     std::string tiles, inside, side;
@@ -269,8 +292,10 @@ class Writer {
     std::string held = name;
     if (parts_.consumer.empty()) {
       held = name + ".t";
-      trace_.push_back(
-          schedule::FpgaBuffer{parts_.sum.name, name, held, last, "bram", design_.result_slots});
+      if (rounded_up_)
+        trace_.push_back(schedule::ReverseComputeAt{parts_.sum.name + ".wb", last});
+      else
+        hold_copy(name, last, design_.result_slots);
     }
     if (!parts_.init.empty()) trace_.push_back(schedule::ComputeAt{parts_.init, last});
     if (!parts_.consumer.empty()) {
@@ -292,8 +317,10 @@ class Writer {
     std::string held = operand.buffer.name();
     if (operand.copy.empty()) {
       held += ".t";
-      trace_.push_back(
-          schedule::FpgaBuffer{parts_.sum.name, operand.buffer.name(), held, loop, "bram", slots});
+      if (rounded_up_)
+        trace_.push_back(schedule::ComputeAt{held, loop});
+      else
+        hold_copy(operand.buffer.name(), loop, slots);
     } else {
       trace_.push_back(schedule::ComputeAt{operand.copy, loop});
       hold(operand.buffer.name(), slots);
@@ -342,42 +369,12 @@ class Writer {
   Parts parts_;
   schedule::Trace trace_;
   Names tiles_, side_;
+  bool rounded_up_ = false;  ///< channels are
   std::string tc_o_, image_at_, weights_at_, counted_;
   std::vector<std::pair<std::string, std::string>> banks_;  ///< of buffers, once they are there
 };
 
 }  // namespace
-
-std::string no_steps(const cost::FpgaModel& model, const cost::FpgaDesign& design) {
-  const cost::FpgaRoles& roles = model.roles();
-  const std::tuple<const char*, int, int64_t, int64_t> loops[] = {
-      {"output channels", roles.outputs, design.uo, design.to},
-      {"input channels", roles.inputs, design.ui, design.tc},
-      {"rows", roles.rows, 1, design.th},
-      {"pixels", roles.pixels, design.us, design.tw}};
-  for (const auto& [what, loop, side, tile] : loops)
-    if (model.extent(loop) % tile != 0 || tile % side != 0)
-      return fmt::format("a tile of {} does not divide {} {}", tile, model.extent(loop), what);
-  if (const int64_t products = design.uo * design.ui * design.us; products > kMostProducts)
-    return fmt::format("products side by side {} of {}", products, kMostProducts);
-  return "";
-}
-
-int64_t written_bytes(const Func& func) {
-  int64_t most = 1;
-  for (const Param& param : func.params)
-    if (param.mode == ParamMode::Out) most = std::max(most, storage_bytes(param.buffer.dtype(), 1));
-  return most;
-}
-
-bool reads_windows(const cost::FpgaModel& model) {
-  const cost::SpatialLayer& layer = model.layer();
-  const cost::FpgaRoles& roles = model.roles();
-  for (const cost::SpatialDim& dim : layer.tensors[static_cast<size_t>(roles.image)].dims)
-    for (const cost::SpatialTerm& term : dim.terms)
-      if (term.loop == roles.pixels && (dim.terms.size() > 1 || term.stride > 1)) return true;
-  return false;
-}
 
 Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
                                    const cost::FpgaDesign& design) {
@@ -387,20 +384,8 @@ Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& mode
   return std::move(whole.steps);
 }
 
-cost::FpgaSearch steps_search(const Func& func, const cost::FpgaModel& model) {
-  cost::FpgaSearch search;
-  search.weight_ports = 1;
-  search.most_products = kMostProducts;
-  search.divisors_only = true;
-  search.blocks = {1};
-  if (reads_windows(model)) search.most_pixels = 1;
-  // Exact sums of floats keep their order.
-  if (func.math == MathMode::Exact && is_float(model.options().dtype)) search.most_inputs = 1;
-  return search;
-}
-
-Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
-                                        hw::FpgaPath path) {
+Result<cost::FpgaModel> steps_model(const Func& func, const hw::FpgaDevice& device,
+                                    hw::FpgaPath path) {
   const cost::Computations found = cost::computations_of(func);
   if (found.sums.size() != 1)
     return no_schedule(fmt::format("it has {} sums of products, not one", found.sums.size()));
@@ -409,29 +394,7 @@ Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& 
   options.path = path;
   options.as_written = true;
   options.result_bytes = written_bytes(func);
-  const cost::FpgaModel model =
-      TW_TRY(cost::FpgaModel::create(device, TW_TRY(cost::layer_of(found.sums[0])), options));
-  cost::FpgaSearch search = steps_search(func, model);
-  // Large tiles come first; small ones that are hardly better are not, by what no model counts.
-  search.gap = 0.005;
-  const auto best = best_fpga_design(model, search);
-  if (!best)
-    return fail(ErrorKind::Capacity,
-                fmt::format("no design for '{}' fits {}", func.name, device.name),
-                fmt::format("the smallest one needs {} that a design may take",
-                            model.problem(cost::FpgaDesign{})),
-                "a larger device, or larger shares in the table [usable] of its file");
-  FpgaSchedule out{TW_TRY(fpga_trace(func, model, best->design)),
-                   best->design,
-                   best->time,
-                   model.cells(best->design),
-                   {},
-                   {}};
-  options.path = hw::FpgaPath::Rtl;
-  if (const auto verilog = cost::FpgaModel::create(device, model.layer(), options))
-    out.verilog = verilog->cells(best->design);
-  out.func = TW_TRY(schedule::replay(func, out.trace));
-  return out;
+  return cost::FpgaModel::create(device, TW_TRY(cost::layer_of(found.sums[0])), options);
 }
 
 }  // namespace tilewright::rules

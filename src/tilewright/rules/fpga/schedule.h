@@ -29,9 +29,14 @@ struct FpgaSchedule {
 Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
                                    const cost::FpgaDesign& design);
 
-/// Why `design` has no steps; empty where it has: its tiles must divide their loops, and at most
-/// 4096 products are side by side.
+/// Why `design` has no steps; empty where it has: what works side by side divides its tile; tiles
+/// of rows and pixels are no larger than their loops, and those of groups of channels divide them;
+/// at most 4096 products are side by side. Other tiles may go over the end of their loop: channels
+/// are rounded up with zeros, pixels that are too many are not written.
 std::string no_steps(const cost::FpgaModel& model, const cost::FpgaDesign& design);
+
+/// Whether channels are in groups, which are a loop around all tiles.
+bool has_groups(const cost::FpgaModel& model);
 
 /// Bytes of an element that `func` writes.
 int64_t written_bytes(const Func& func);
@@ -44,8 +49,17 @@ bool reads_windows(const cost::FpgaModel& model);
 /// port for each tensor, tensors as they are.
 cost::FpgaSearch steps_search(const Func& func, const cost::FpgaModel& model);
 
-/// The model's best design of `func` whose tiles divide its loops, as a schedule.
-/// errors: Unsupported (no single sum of products; an operator that the device lacks), Capacity.
+/// The model of the code that is generated for `func`.
+/// errors: Unsupported (no single sum of products; an operator that the device lacks).
+Result<cost::FpgaModel> steps_model(const Func& func, const hw::FpgaDevice& device,
+                                    hw::FpgaPath path = hw::FpgaPath::Hls);
+
+/// `func` with `design`, whose time is known, in memories of the size `buffers`. errors: those of
+/// fpga_trace.
+Result<FpgaSchedule> fpga_schedule(const Func& func, const cost::FpgaModel& model,
+                                   const cost::FpgaBest& design, const cost::FpgaRams& buffers);
+
+/// The model's best design of `func` that has steps, as a schedule. errors: also Capacity.
 Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
                                         hw::FpgaPath path = hw::FpgaPath::Hls);
 

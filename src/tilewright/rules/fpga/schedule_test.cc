@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tilewright/base/rng.h"
 #include "tilewright/cost/sums/computation.h"
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/ir/text.h"
@@ -127,15 +128,65 @@ tensor f(X: i8[c, h, h], W: i8[k, c, 3, 3]) where c = 256, h = 30, k = 512 {
   EXPECT_GE(made->design.uo * made->design.ui * made->design.us, 2048);
 }
 
-TEST(FpgaSchedule, TilesThatDoNotDivideHaveNoSteps) {
+TEST(FpgaSchedule, SomeTilesHaveNoSteps) {
   const Func func = *parse_func(schedule::testing::kFpgaConv);
   const hw::FpgaDevice device = *hw::load_fpga_device("zcu104");
   const cost::Computation sum = cost::computations_of(func).sums.at(0);
   const auto model = cost::FpgaModel::create(device, cost::layer_of(sum).value()).value();
   cost::FpgaDesign design;
   EXPECT_EQ(no_steps(model, design), "");
-  design.tc = model.extent(model.roles().inputs) - 1;
-  EXPECT_THAT(no_steps(model, design), HasSubstr("input channels"));
+  design.tc = 3, design.ui = 2;
+  EXPECT_THAT(no_steps(model, design), HasSubstr("2 side by side do not divide a tile of 3 input"));
+  design.ui = 3;
+  EXPECT_EQ(no_steps(model, design), "");
+  design.tw = model.extent(model.roles().pixels) + 1;
+  EXPECT_THAT(no_steps(model, design), HasSubstr("is more than all"));
+}
+
+/// Tiles of any size, larger than the tensor too: the same values, bit by bit, in four processes.
+TEST(FpgaSchedule, TilesGoOverTheEndOfTheirLoops) {
+  const Func funcs[] = {func_of_text(R"(
+tensor f(X: i8[c, h, w], W: i8[k, c, 3, 3], b: i32[k]) where c = 5, h = 9, w = 8, k = 7 {
+  P[i in c, y in h + 2, x in w + 2] = select(y >= 1 && y <= h && x >= 1 && x <= w, X[i, y - 1, x - 1], 0)
+  C[o in k, y in h, x in w] = sum(i in c, p in 3, q in 3) i32(P[i, y + p, x + q]) * i32(W[o, i, p, q])
+  Y[o in k, y in h, x in w] = max(C[o, y, x] + b[o], 0)
+  return Y
+})"),
+                        func_of_text(R"(
+tensor f(A: f32[m, k], B: f32[k, n]) where m = 7, n = 11, k = 10 {
+  S[i in m, j in n] = sum(l in k) A[i, l] * B[l, j]
+  return S
+})")};
+  Rng rng(7);
+  for (const Func& func : funcs) {
+    const double tolerance = is_float(func.params[0].buffer.dtype()) ? 1e-5 : 0;
+    const interp::Arguments arguments = lower::testing::arguments_of(func, 3);
+    const interp::Outcome expected = interp::run(func, arguments).value();
+    const cost::Computation sum = cost::computations_of(func).sums.at(0);
+    const auto model =
+        cost::FpgaModel::create(*hw::load_fpga_device("zcu104"), cost::layer_of(sum).value())
+            .value();
+    for (int n = 0; n < 12; ++n) {
+      cost::FpgaDesign design;
+      design.uo = rng.between(1, 4), design.to = design.uo * rng.between(1, 3);
+      design.ui = rng.between(1, 4), design.tc = design.ui * rng.between(1, 4);
+      design.th = rng.between(1, model.extent(model.roles().rows));
+      design.tw = rng.between(1, model.extent(model.roles().pixels));
+      design.stays = static_cast<cost::FpgaStays>(rng.below(3));
+      const auto trace = fpga_trace(func, model, design);
+      ASSERT_TRUE(trace) << to_string(trace.error());
+      const auto made = schedule::replay(func, *trace);
+      ASSERT_TRUE(made) << to_string(design) << to_string(made.error());
+      const Func lowered = lower::run_pipeline(*made, "fpga").value();
+      EXPECT_EQ(
+          lower::testing::difference(expected, interp::run(lowered, arguments).value(), tolerance),
+          "")
+          << to_string(design) << print(lowered);
+      const auto program = lower::processes_of(lowered);
+      ASSERT_TRUE(program) << to_string(design) << to_string(program.error());
+      EXPECT_EQ(program->regions.at(0).processes.size(), 4u);
+    }
+  }
 }
 
 /// Of a single row there are other outputs between two additions to the same one.

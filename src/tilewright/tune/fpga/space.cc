@@ -43,7 +43,7 @@ Result<std::unique_ptr<FpgaSpace>> FpgaSpace::create(const hw::FpgaDevice& devic
   }
   const cost::FpgaModel& model = space->models_[0];
   const cost::FpgaRoles& r = model.roles();
-  const bool exact = options.divisors_only || options.as_steps;
+  const bool exact = options.divisors_only || (options.as_steps && rules::has_groups(model));
   const auto beyond = [&](std::vector<int64_t> more) {  // what steps cannot express
     return options.as_steps ? std::vector<int64_t>{more.front()} : more;
   };

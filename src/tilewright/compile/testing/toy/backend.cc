@@ -80,7 +80,7 @@ class ToyBackend final : public compile::AcceleratorBackend {
                             const compile::TargetOptions& options) const override {
     if (!options.hw.empty())
       return fail(ErrorKind::Usage, "toy has one configuration", {}, "leave --hw out");
-    TW_TRY_STATUS(compile::refuse_tf32(name, options));
+    TW_TRY_STATUS(compile::refuse_options_of_others(name, options));
     hw::Target target = compile::accelerator_target(kName, {});
     target.memories = {{"buf", 0, "device", kBufBytes}, {"out", 0, "device", kOutBytes}};
     target.queues = {{"load", {"buf", "out"}}, {"compute", {"buf", "out"}}};
