@@ -253,7 +253,8 @@ TEST(Choices, UnusableOnesSayWhy) {
     EXPECT_FALSE(choice.mapping);
     EXPECT_THAT(choice.unusable, ::testing::HasSubstr("contract in pairs"));
   }
-  EXPECT_THAT(choices_of(three, design(Unit::Gemm)).none, ::testing::HasSubstr("leaves over"));
+  EXPECT_THAT(choices_of(three, design(Unit::Gemm)).none,
+              ::testing::HasSubstr("two factors, here are 3"));
   EXPECT_EQ(choices_of(one("D[i,j] = E[i,k,j] * C[k,j]"), design(Unit::Gemm)).none,
             "no loop of the result runs through C and not through E");
   const UnitChoices window =

@@ -117,6 +117,7 @@ struct Node {
   int lane = 0;
   Place place;
   std::vector<Range> ranges;
+  bool varies = false;  ///< Const: others of the same structure have another one (merge.h)
 };
 
 /// Writes the value of a node, where all ranges hold.

@@ -157,7 +157,9 @@ class Joiner {
     if (a.op != Op::Const) return;
     a.bits = widened(a.bits, was[0], a.type);
     b.bits = widened(b.bits, was[1], b.type);
-    same(a.bits, b.bits, "constant");
+    a.varies = b.varies = a.varies || b.varies || a.bits != b.bits;
+    // The table has words of 32 bits.
+    if (a.type.bits > 32) same(a.bits, b.bits, "constant");
   }
 
   /// The bits of the same number in a wider type.

@@ -3,8 +3,9 @@
 //   layer 1: X 2 banks x 32 words, loop 4 { nest [8, 4] }     together: X 2 banks x 48 words,
 //   layer 2: X 2 banks x 48 words, loop 2 { nest [8, 6] }     rows of a table: 4 8 4, 2 8 6
 //
-// Extents, strides, addresses and limits are numbers of the table (rtl/rtl.h, Numbers::Table);
-// memories, operators, loops and ports are the structure, which is the same for all.
+// Extents, strides, addresses, limits and constants that differ are numbers of the table
+// (rtl/rtl.h, Numbers::Table); memories, operators, loops and ports are the structure, which is the
+// same for all.
 #pragma once
 
 #include <vector>

@@ -57,6 +57,28 @@ TEST(FpgaMerge, WidensIntegersAndTheirConstants) {
   }
 }
 
+// A shift by 7 and one by 8: numbers of the table.
+TEST(FpgaMerge, ConstantsMayDiffer) {
+  std::vector<Design> designs(3, testing::design_of({}));
+  for (size_t i = 0; i < 3; ++i) {
+    Node node;
+    node.type = {Number::Kind::Unsigned, 4};
+    node.bits = i == 1 ? 8 : 7;
+    product_of(designs[i]).nodes.push_back(node);
+  }
+  auto merged = merge(designs);
+  ASSERT_TRUE(merged) << to_string(merged.error());
+  for (size_t i = 0; i < 3; ++i) {
+    const Node node = product_of((*merged)[i]).nodes.back();
+    EXPECT_TRUE(node.varies);
+    EXPECT_EQ(node.bits, i == 1 ? 8 : 7);
+  }
+  for (size_t i = 0; i < 3; ++i) product_of(designs[i]).nodes.back().type.bits = 40;
+  const auto refused = merge(designs);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().why, "multiply: constant: 7 and 8");
+}
+
 // What always holds is added where another design asks for more.
 TEST(FpgaMerge, EvensOutConditions) {
   std::vector<Design> designs(2, testing::design_of({}));

@@ -68,8 +68,7 @@ constexpr int kIce40WriteFifo = 8;
 
 class DesignWriter {
  public:
-  DesignWriter(const Func& func, const hw::FpgaDevice& device, bool shared) : func_(func) {
-    around_.shared = shared;
+  DesignWriter(const Func& func, const hw::FpgaDevice& device) : func_(func) {
     around_.device = &device;
     design_.name = func.name;
     design_.bus = {device.port.bytes, device.port.burst_beats, device.port.outstanding};
@@ -188,7 +187,30 @@ class DesignWriter {
       TW_TRY_STATUS(add({copy.counters, 1, copy.body}));
     }
     chain.body = fetched.body;
-    return add(chain);
+    TW_TRY_STATUS(add(chain));
+    for (const Fetched::Copy& copy : fetched.copies)
+      make_room(around_.memories.at(copy.buffer).memory);
+    return {};
+  }
+
+  /// A counter that is cut where banks had their turn may go over its end: what the last nest reads
+  /// there of a copy is not used, but must be an element.
+  void make_room(int copy) {
+    const auto& nest = std::get<fpga::Nest>(process_.items.back());
+    fpga::Memory& memory = design_.memories[static_cast<size_t>(copy)];
+    const auto most = [&](const fpga::Affine& a) {
+      int64_t sum = a.constant;
+      for (size_t i = 0; i < a.loops.size(); ++i)
+        sum += std::max<int64_t>(0, a.loops[i]) * (loops_[i].extent - 1);
+      for (size_t i = 0; i < a.counters.size(); ++i)
+        sum += std::max<int64_t>(0, a.counters[i]) * (nest.extents[i] - 1);
+      return sum;
+    };
+    for (const fpga::Node& node : nest.nodes) {
+      if (node.op != fpga::Op::Read || node.place.memory != copy) continue;
+      memory.words = std::max(memory.words, most(node.place.word) + 1);
+      memory.banks = std::max(memory.banks, static_cast<int>(most(node.place.bank)) + 1);
+    }
   }
 
   Status add(const Chain& chain) {
@@ -219,14 +241,14 @@ class DesignWriter {
 }  // namespace
 
 Result<fpga::Design> design_of(const Func& func, const lower::ProcessProgram& program,
-                               const hw::FpgaDevice& device, bool shared) {
+                               const hw::FpgaDevice& device) {
   if (program.regions.size() != 1 || !program.scratch.empty())
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}' has {} parts that run one after the other and {} buffers between "
                             "them; the Verilog takes one region of processes",
                             func.name, program.regions.size(), program.scratch.size()),
                 "a schedule with the step dataflow, or the C++: device fpga:csim");
-  return DesignWriter(func, device, shared).run(program.regions[0]);
+  return DesignWriter(func, device).run(program.regions[0]);
 }
 
 }  // namespace tilewright::codegen

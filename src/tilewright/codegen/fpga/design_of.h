@@ -19,6 +19,6 @@ namespace tilewright::codegen {
 /// but numbers depends on sizes. errors: Unsupported: what the Verilog lacks, with the construct
 /// and the process.
 Result<fpga::Design> design_of(const Func& func, const lower::ProcessProgram& program,
-                               const hw::FpgaDevice& device, bool shared = false);
+                               const hw::FpgaDevice& device);
 
 }  // namespace tilewright::codegen

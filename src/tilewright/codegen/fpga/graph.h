@@ -23,7 +23,6 @@ struct Surroundings {
   const hw::FpgaDevice* device = nullptr;
   std::map<Buffer, BankedBuffer> memories;
   std::map<Buffer, int> arguments;  ///< buffers outside of the chip
-  bool shared = false;              ///< of a design for several programs (design_of.h)
 };
 
 class GraphBuilder {

@@ -7,16 +7,12 @@
 namespace tilewright::codegen::fpga_design {
 namespace {
 
-/// Memories of at most so many elements are registers, each with ports of its own; where a design
-/// serves several programs, that would make it differ with their sizes. source: LUT RAM of this
-/// depth takes no block RAM either.
-constexpr int64_t kMostRegisters = 64;
-
 /// A load from memory outside, and what must hold for it to happen.
 struct Operand {
   Expr load;
   std::vector<Expr> conditions;
   std::vector<Counter> counters;  ///< that it depends on
+  bool side_by_side = false;      ///< on an unrolled loop, too: several are read in a cycle
   int64_t elements() const {
     int64_t n = 1;
     for (const Counter& counter : counters) n *= counter.extent;
@@ -27,7 +23,7 @@ struct Operand {
 class Collector {
  public:
   Collector(std::vector<Counter> counters, const Surroundings& around)
-      : counters_(std::move(counters)), around_(around) {}
+      : counters_(std::move(counters)), in_turn_(counters_.size()), around_(around) {}
 
   void statement(const Stmt& s) {
     const auto* loop = s.as<For>();
@@ -77,21 +73,25 @@ class Collector {
     for (const Operand& known : found)
       if (equal(known.load, e)) return;
     Operand operand{e, conditions_, {}};
-    for (const Counter& counter : counters_) {
+    for (size_t i = 0; i < counters_.size(); ++i) {
+      const Counter& counter = counters_[i];
       const auto depends = [&](const Expr& part) { return uses(part, counter.var); };
       if (std::any_of(load.indices.begin(), load.indices.end(), depends) ||
-          std::any_of(conditions_.begin(), conditions_.end(), depends))
+          std::any_of(conditions_.begin(), conditions_.end(), depends)) {
         operand.counters.push_back(counter);
+        operand.side_by_side |= i >= in_turn_;
+      }
     }
     found.push_back(std::move(operand));
   }
 
   std::vector<Counter> counters_;
+  size_t in_turn_;  ///< of the counters; the others are unrolled loops
   const Surroundings& around_;
   std::vector<Expr> conditions_;
 };
 
-Fetched::Copy copy_of(const Operand& operand, bool shared) {
+Fetched::Copy copy_of(const Operand& operand) {
   const auto* load = operand.load.as<Load>();
   Fetched::Copy copy;
   VarMap fresh;
@@ -105,7 +105,7 @@ Fetched::Copy copy_of(const Operand& operand, bool shared) {
   }
   if (shape.empty()) shape = {int_imm(1)}, indices = {int_imm(0)};
   copy.buffer = Buffer(load->buffer.name() + ".l", load->buffer.dtype(), shape,
-                       operand.elements() <= kMostRegisters && !shared ? "fpga.reg" : "fpga.bram");
+                       operand.side_by_side ? "fpga.reg" : "fpga.bram");
   Expr value = substitute(operand.load, fresh);
   for (const Expr& condition : operand.conditions)
     value = select(substitute(condition, fresh), value, const_of(load->buffer.dtype(), 0));
@@ -130,7 +130,7 @@ Fetched fetch_operands(const std::vector<Counter>& counters, const Stmt& body,
     std::erase_if(operands, [&](const Operand& o) { return o.load.as<Load>()->buffer == moved; });
   }
   for (const Operand& operand : operands) {
-    const Fetched::Copy copy = copy_of(operand, around.shared);
+    const Fetched::Copy copy = copy_of(operand);
     std::vector<Expr> indices;
     for (const Counter& counter : operand.counters) indices.push_back(ref(counter.var));
     if (indices.empty()) indices = {int_imm(0)};

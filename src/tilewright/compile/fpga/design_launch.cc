@@ -129,9 +129,9 @@ fpga::MemoryTiming memory_timing(const hw::FpgaDevice& device) {
   return timing;
 }
 
-Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device, bool shared) {
+Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device) {
   const Func lowered = TW_TRY(lower::run_pipeline(func, "fpga"));
-  return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device, shared);
+  return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device);
 }
 
 Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(const FpgaNetwork& network,
@@ -148,7 +148,7 @@ Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(const FpgaNetwork&
     const bool shared = members.size() > 1;
     std::vector<fpga::Design> designs;
     for (const size_t i : members)
-      designs.push_back(TW_TRY(fpga_design(network.designs[i].func, network.device, shared)));
+      designs.push_back(TW_TRY(fpga_design(network.designs[i].func, network.device)));
     if (shared) designs = TW_TRY(fpga::merge(std::move(designs)));
     std::shared_ptr<fpga::RtlModel> rtl;
     if (settings.device == kFpgaRtl)

@@ -11,10 +11,8 @@ namespace tilewright::compile {
 /// Times of memory outside of the chip, in cycles of the device's clock.
 fpga::MemoryTiming memory_timing(const hw::FpgaDevice& device);
 
-/// `func`, with its schedule, as a design. `shared`: one that can be merged with others.
-/// errors: Unsupported (what the Verilog lacks).
-Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device,
-                                 bool shared = false);
+/// `func`, with its schedule, as a design. errors: Unsupported (what the Verilog lacks).
+Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device);
 
 /// The designs of a network on kFpgaTsim or kFpgaRtl: those of one structure on one build.
 /// errors: Unsupported (what the Verilog lacks; designs of one structure that differ in more than

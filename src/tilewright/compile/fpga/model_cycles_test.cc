@@ -100,5 +100,24 @@ TEST(FpgaModelCycles, AreThoseOfTheGeneratedDesign) {
   EXPECT_LE(quantile(errors, 0.9), 0.09) << worst;
 }
 
+/// 13 of 20 output channels side by side: what is written behind the sums goes over them 13 by 13,
+/// and so over the end of the bias.
+TEST(FpgaModelCycles, OperandsHaveRoomForWholeTiles) {
+  const Func func = tensor::parse_tensor_file(R"(
+tensor f(X: i8[c, n, n], W: i8[k, c, 3, 3], b: i32[k]) where c = 7, n = 8, k = 20 {
+  C[o in k, y in n - 2, x in n - 2] = sum(i in c, p in 3, q in 3) i32(X[i, y + p, x + q]) * i32(W[o, i, p, q])
+  Y[o in k, y in n - 2, x in n - 2] = i8(min(max((C[o, y, x] + b[o]) >> 6, -128), 127))
+  return Y
+})")
+                        .value();
+  const hw::FpgaDevice device = *hw::load_fpga_device("zynq7020");
+  const auto model = rules::steps_model(func, device).value();
+  cost::FpgaDesign d;
+  d.uo = 13, d.to = 26, d.tc = 7, d.th = 6, d.tw = 6;
+  const Func made = schedule::replay(func, rules::fpga_trace(func, model, d).value()).value();
+  const auto design = fpga_design(made, device);
+  EXPECT_TRUE(design) << to_string(design.error());
+}
+
 }  // namespace
 }  // namespace tilewright::compile

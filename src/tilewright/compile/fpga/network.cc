@@ -161,8 +161,9 @@ Result<FpgaNetwork> parse_fpga_network(std::string_view code) {
 
 std::string layers_text(size_t layers, size_t designs) {
   if (layers == 1) return "1 layer, a design of its own";
-  return layers == designs ? fmt::format("{} layers, each a design of its own", layers)
-                           : fmt::format("{} layers on {} designs", layers, designs);
+  return layers == designs
+             ? fmt::format("{} layers, each a design of its own", layers)
+             : fmt::format("{} layers on {} design{}", layers, designs, designs == 1 ? "" : "s");
 }
 
 Result<int64_t> param_bytes(const Param& param) {

@@ -132,7 +132,7 @@ std::optional<std::vector<FpgaLayer>> shared_layers(const std::vector<FpgaUse>& 
     auto schedule = rules::fpga_schedule(func, choice->models[i], choice->common.layers[i],
                                          choice->common.buffers);
     if (!schedule) return std::nullopt;
-    auto design = fpga_design(schedule->func, device, true);
+    auto design = fpga_design(schedule->func, device);
     if (!design || !check_cpp(schedule->func, device)) return std::nullopt;
     designs.push_back(*std::move(design));
     layers.push_back({scheduled_program(func, *std::move(schedule), device),

@@ -26,12 +26,13 @@ struct Choice {
   FpgaRams buffers;
 };
 
-/// What layers have in common beside their sizes side by side.
-using Structure = std::tuple<int, int, int, int, int, int, int64_t, bool, FpgaStays>;
+/// What layers have in common beside their sizes side by side. The interval is that of the
+/// generated code: the longest would slow all layers down.
+using Structure = std::tuple<int, int, int, int, int, int, int64_t, bool, FpgaStays, int64_t>;
 
-Structure structure_of(const FpgaDesign& d, FpgaStays order) {
+Structure structure_of(const FpgaDesign& d, FpgaStays order, int64_t interval) {
   return {d.image_slots, d.weight_slots, d.result_slots, d.image_ports, d.weight_ports,
-          d.pipelines,   d.block,        d.uram,         order};
+          d.pipelines,   d.block,        d.uram,         order,         interval};
 }
 
 FpgaRams larger(FpgaRams a, const FpgaRams& b) {
@@ -252,7 +253,8 @@ class CommonSearch {
         const Choice choice{best, model.buffers(best.design)};
         for (const FpgaStays order : {FpgaStays::Image, FpgaStays::Weights}) {
           if (best.design.stays != FpgaStays::Nothing && best.design.stays != order) continue;
-          std::vector<Choices>& choices = structures[structure_of(best.design, order)];
+          const int64_t interval = model.options().as_written ? best.time.ii : 1;
+          std::vector<Choices>& choices = structures[structure_of(best.design, order, interval)];
           choices.resize(layers_.size());
           choices[i].add(choice);
         }

@@ -169,6 +169,7 @@ Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& optio
   SubjectOptions on_cpu = options;
   on_cpu.target = on_cpu.device = "cpu";
   on_cpu.hw = on_cpu.quantize = on_cpu.dump_program = "";
+  on_cpu.designs = SubjectOptions().designs;
   Runnable runnable = TW_TRY(make_runnable(subject, on_cpu));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
   TW_TRY_STATUS(run(runnable));

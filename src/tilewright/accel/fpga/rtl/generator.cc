@@ -42,11 +42,11 @@ int Generator::width(int64_t low, int64_t high) const {
   return numbers_ == Numbers::Table ? 32 : bits_between(low, high);
 }
 
-/// A number of the design as an expression. requires: 32 bits, where there is a table.
+/// A number of the design as an expression. requires: at most 32 bits, where there is a table.
 std::string Generator::word(int64_t value, int bits) {
   if (numbers_ == Numbers::Fixed) return fmt::format("{}'d{}", bits, low_bits(value, bits));
   table_.push_back(static_cast<uint32_t>(value));
-  return fmt::format("numbers[{}+:32]", 32 * (table_.size() - 1));
+  return fmt::format("numbers[{}+:{}]", 32 * (table_.size() - 1), bits);
 }
 
 Value Generator::number(int64_t value) {

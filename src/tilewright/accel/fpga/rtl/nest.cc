@@ -290,6 +290,8 @@ std::string Generator::emit_node(const ControlText& control, size_t item, const 
     return name;
   };
   if (node.op == Op::Const) {
+    if (node.varies && numbers_ == Numbers::Table)
+      return is(word(static_cast<int64_t>(node.bits), bits));
     const uint64_t value = bits >= 64 ? node.bits : node.bits & ((uint64_t{1} << bits) - 1);
     return is(fmt::format("{}'h{:x}", bits, value));
   }
