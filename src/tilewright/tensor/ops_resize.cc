@@ -160,10 +160,16 @@ float source_coordinate(const ResizePlan& plan, const AxisPlan& axis, int64_t i)
   return in / 2 * (1 - static_cast<float>(axis.output) / out) + centre - 0.5f;
 }
 
+/// Coordinates this near to the middle between two pixels count as the middle: in single precision
+/// a position that lies there may come out beside it, as 6.4999995 for 14 pixels that become one.
+/// source: measured on ONNX Runtime 1.31, whose results for all axes of 1 to 59 are those of 1e-6,
+/// and differ from those of 5e-7 and of 1e-5.
+constexpr double kTie = 1e-6;
+
 double round_nearest(const std::string& mode, double x) {
   if (mode == "floor") return std::floor(x);
   if (mode == "ceil") return std::ceil(x);
-  return mode == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5);
+  return mode == "round_prefer_ceil" ? std::floor(x + 0.5 + kTie) : std::ceil(x - 0.5 - kTie);
 }
 
 /// The cubic convolution kernel. source: R. Keys, IEEE Trans. ASSP 29(6), 1981, equation 4.

@@ -108,6 +108,20 @@ TEST(Resize, NearestAllModes) {
     }
 }
 
+/// In single precision (0 + 0.5) * 14 / 1 - 0.5 is 6.4999995, and (9 + 0.5) * 14 / 19 - 0.5 is
+/// 6.5000005.
+TEST(Resize, MiddlesBetweenPixelsAreMiddles) {
+  const Array x = random({14}, 4);
+  const auto resized = [&](const std::string& rounding, int64_t size) {
+    return run("Resize", {{"nearest_mode", rounding}}, {x, absent(), absent(), known(ints({size}))})
+        .at(0);
+  };
+  EXPECT_EQ(resized("round_prefer_ceil", 1).get(0), x.get(7));
+  EXPECT_EQ(resized("round_prefer_floor", 1).get(0), x.get(6));
+  EXPECT_EQ(resized("round_prefer_ceil", 19).get(9), x.get(7));
+  EXPECT_EQ(resized("round_prefer_floor", 19).get(9), x.get(6));
+}
+
 TEST(Resize, LinearAllModes) {
   for (const std::string coordinates : kCoordinates) {
     SCOPED_TRACE(coordinates);

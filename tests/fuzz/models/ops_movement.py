@@ -165,7 +165,7 @@ def gather_nd(b):
 
 
 def scatter(b):
-    x = b.pick(rank=(1, 2, 3))
+    x = b.pick(rank=(1, 2, 3), where=lambda v: v.size > 0)
     reduction = b.choice(("add", "mul", "max", "min")) if b.opset >= 18 and b.chance(0.5) else None
     axis = b.between(0, x.rank - 1)
     extent = x.shape[axis]

@@ -31,6 +31,28 @@ TEST(LlvmSlow, AgreesWithTheInterpreter) {
   }
 }
 
+// The row is the same for all lanes, but what it is chosen by may only be read where a lane runs:
+// nobody sees that `select` gives an index below 3. The column follows the lane.
+TEST(Llvm, RowsThatAreChosenAtRunTimeUnderAMask) {
+  const Func func = *parse_func(R"(
+func rows(x: f32[4,3], chosen: i64[3], places: i64[2], out y: f32[2,6]) {
+  for i in 2, j in 6 vector {
+    block y(a: space 2 = i, b: space 6 = j) {
+      y[a, b] = select(b < 3, x[min(max(chosen[select(places[a] > 100, 5, a)], 0), 3), b], x[min(max(chosen[select(places[a] > 100, 5, a)] + 1, 0), 3), b - 3])
+    }
+  }
+}
+)");
+  const testing::Case rows{"rows", func};
+  const auto lowered = testing::lower_all({rows});
+  ASSERT_TRUE(lowered) << to_string(lowered.error());
+  const auto module = jit(*lowered, {});
+  ASSERT_TRUE(module) << to_string(module.error());
+  const KernelInfo& info = (*module)->kernels()[0];
+  const Status ok = testing::check(rows, (*module)->find(info.symbol), info);
+  EXPECT_TRUE(ok) << to_string(ok.error());
+}
+
 std::string conv_tile(int width, int blocks) {
   return fmt::format(
       R"(func tile(P: f32[4,3,{0},16], const W: f32[4,3,3,16,{1},16], out Y: f32[{1},{2},16]) {{

@@ -82,6 +82,12 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
     match_lanes(v, by);
     return b_.CreateMul(v, by, "", false, true);
   };
+  // Under a mask, what is loaded for all lanes may be a vector: no lane may read outside.
+  const auto is_vector = [&](const Expr& e) {
+    bool loads = false;
+    walk(e, [&](const Expr& part) { loads |= part.as<Load>() != nullptr; });
+    return lanes_ && lanes_->mask != nullptr && loads && emit(e)->getType()->isVectorTy();
+  };
   for (size_t axis = 0; axis < indices.size(); ++axis) {
     const auto stride = as_int(strides[axis]);
     if (!stride) {
@@ -96,7 +102,7 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
       const auto* r = e.as<VarRef>();
       if (r && lanes_ && r->var == lanes_->var) {
         lane += step;
-      } else if (varies(e)) {
+      } else if (varies(e) || is_vector(e)) {
         accumulate(offsets, scaled(emit(e), index(step)));
       } else {
         int depth = 0;
