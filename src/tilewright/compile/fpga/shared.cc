@@ -1,16 +1,12 @@
 #include "tilewright/compile/fpga/shared.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 
 #include "tilewright/accel/fpga/merge.h"
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/cost/fpga/common.h"
-#include "tilewright/ir/walk.h"
 #include "tilewright/records/workload.h"
-#include "tilewright/schedule/step.h"
 
 namespace tilewright::compile {
 namespace {
