@@ -80,8 +80,11 @@ TEST(WholeTiles, ZeroTimesAnUnknownFloatIsNoZero) {
             1);
 }
 
-TEST(WholeTiles, MemoryThatIsReadBesideKeepsItsGuard) {
-  EXPECT_EQ(guards_left(program("f32", kImage, kGuardedBegin, "A[r * 3 + cl] * W[cl, ci]")), 2);
+TEST(WholeTiles, MemoryIsNotReadOutside) {
+  EXPECT_EQ(
+      guards_left(program("i8", kImage, "for si in 4 { if t * 4 + si < 6 { S[si] = i32(0) } }",
+                          "i32(X[cl]) * i32(B[r * 3 + cl, t * 4 + ci])")),
+      2);
 }
 
 /// Rows of a ring stay from one round to the next: what a round leaves out is the last round's.
