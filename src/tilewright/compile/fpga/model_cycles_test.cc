@@ -116,7 +116,13 @@ tensor f(X: i8[c, n, n], W: i8[k, c, 3, 3], b: i32[k]) where c = 7, n = 8, k = 2
   d.uo = 13, d.to = 26, d.tc = 7, d.th = 6, d.tw = 6;
   const Func made = schedule::replay(func, rules::fpga_trace(func, model, d).value()).value();
   const auto design = fpga_design(made, device);
-  EXPECT_TRUE(design) << to_string(design.error());
+  ASSERT_TRUE(design) << to_string(design.error());
+  fpga::RunOptions run;
+  run.memory = memory_timing(device);
+  run.values = false;
+  std::vector<std::string> none;
+  const auto report = fpga::simulate(*design, run, none);
+  EXPECT_TRUE(report) << to_string(report.error());
 }
 
 }  // namespace
