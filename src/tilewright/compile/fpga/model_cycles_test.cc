@@ -119,9 +119,10 @@ tensor f(X: i8[c, n, n], W: i8[k, c, 3, 3], b: i32[k]) where c = 7, n = 8, k = 2
   ASSERT_TRUE(design) << to_string(design.error());
   fpga::RunOptions run;
   run.memory = memory_timing(device);
-  run.values = false;
-  std::vector<std::string> none;
-  const auto report = fpga::simulate(*design, run, none);
+  std::vector<std::string> arguments;
+  for (const Param& param : func.params)
+    arguments.emplace_back(static_cast<size_t>(param_bytes(param).value()), '\1');
+  const auto report = fpga::simulate(*design, run, arguments);
   EXPECT_TRUE(report) << to_string(report.error());
 }
 
