@@ -174,8 +174,9 @@ Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(const std::string& nam
   if (mine.device == kFpgaUio && network.designs.size() > 1)
     return fail(
         ErrorKind::Unsupported,
-        fmt::format("'{}' has {} designs, the board one at a time", name, network.designs.size()),
-        "each distinct layer of a network is a design of its own",
+        fmt::format("'{}' has {} different layers, the board takes one", name,
+                    network.designs.size()),
+        "layers that share a design need a table of numbers, which is not written to boards yet",
         "run a program of one kernel, or a network on fpga:xrt");
   auto kernels = TW_TRY(load_kernels(network, mine));
   return std::unique_ptr<runtime::Launch>(std::make_unique<FpgaLaunch>(
