@@ -123,9 +123,9 @@ struct Form {
   std::vector<double> us;
 
   /// Time of all kernels on the GPU so far.
-  int64_t device_ns() const {
-    int64_t ns = 0;
-    for (const auto& launch : log->entries) ns += launch.record->total_ns();
+  double device_ns() const {
+    double ns = 0;
+    for (const auto& launch : log->entries) ns += launch.record->runs_ns();
     return ns;
   }
 };
@@ -174,10 +174,10 @@ Status time_in_turn(Form& a, Form& b, double seconds) {
     for (Form* form : {&a, &b})
       for (int run = 0; run < 12; ++run) {
         const auto start = Clock::now();
-        const int64_t before = form->device_ns();
+        const double before = form->device_ns();
         TW_TRY_STATUS(form->session->run());
         const std::chrono::duration<double, std::micro> took = Clock::now() - start;
-        const auto on_device = static_cast<double>(form->device_ns() - before) / 1e3;
+        const double on_device = (form->device_ns() - before) / 1e3;
         if (run >= 2)  // the other form's data left the cache
           form->us.push_back(form->log->entries.empty() ? took.count() : on_device);
       }
