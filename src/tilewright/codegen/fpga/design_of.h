@@ -15,9 +15,8 @@
 namespace tilewright::codegen {
 
 /// `program` is of `func`, which went through the pipeline `fpga`; argument i of the design is
-/// Func::params[i]. `shared`: the design shall serve other programs too (fpga::merge), so nothing
-/// but numbers depends on sizes. errors: Unsupported: what the Verilog lacks, with the construct
-/// and the process.
+/// Func::params[i]. errors: Unsupported: what the Verilog lacks, with the construct and the
+/// process.
 Result<fpga::Design> design_of(const Func& func, const lower::ProcessProgram& program,
                                const hw::FpgaDevice& device);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include "tilewright/accel/fpga/merge.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
@@ -83,14 +82,15 @@ class DesignRecord final : public LaunchRecord {
 
 class DesignKernel final : public FpgaKernel {
  public:
-  DesignKernel(const Func& func, fpga::Design design, const hw::FpgaDevice& device, bool spans)
-      : params_(func.params), design_(std::make_shared<const fpga::Design>(std::move(design))) {
+  /// `rtl`: the build, which other designs may share; absent: the simulator runs it.
+  DesignKernel(const Func& func, fpga::Design design, std::shared_ptr<fpga::RtlModel> rtl,
+               const hw::FpgaDevice& device, bool spans)
+      : params_(func.params),
+        design_(std::make_shared<const fpga::Design>(std::move(design))),
+        rtl_(std::move(rtl)) {
     options_.memory = memory_timing(device);
     options_.spans = spans;
   }
-
-  /// Runs as Verilog, on a build that other designs may share.
-  void use(std::shared_ptr<fpga::RtlModel> rtl) { rtl_ = std::move(rtl); }
 
   Status run(const std::vector<void*>& buffers, DesignRun& did) override {
     std::vector<std::string> bytes;
@@ -109,8 +109,8 @@ class DesignKernel final : public FpgaKernel {
  private:
   std::vector<Param> params_;
   std::shared_ptr<const fpga::Design> design_;
-  fpga::RunOptions options_;
   std::shared_ptr<fpga::RtlModel> rtl_;
+  fpga::RunOptions options_;
 };
 
 }  // namespace
@@ -134,35 +134,21 @@ Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device)
   return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device);
 }
 
-Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(const FpgaNetwork& network,
-                                                              const LaunchSettings& settings) {
-  const size_t count = network.designs.size();
-  std::map<int, std::vector<size_t>> structures;
-  for (size_t i = 0; i < count; ++i) structures[network.designs[i].structure].push_back(i);
-  std::vector<std::unique_ptr<FpgaKernel>> kernels(count);
-  int64_t done = 0;
-  for (const auto& [structure, members] : structures) {
-    TW_TRY_STATUS(settings.observer.check());
-    settings.observer.step("compiling designs", done++, static_cast<int64_t>(structures.size()),
-                           network.designs[members[0]].func.name);
-    const bool shared = members.size() > 1;
-    std::vector<fpga::Design> designs;
-    for (const size_t i : members)
-      designs.push_back(TW_TRY(fpga_design(network.designs[i].func, network.device)));
-    if (shared) designs = TW_TRY(fpga::merge(std::move(designs)));
-    std::shared_ptr<fpga::RtlModel> rtl;
-    if (settings.device == kFpgaRtl)
-      rtl =
-          TW_TRY(fpga::make_rtl(designs[0], shared ? fpga::Numbers::Table : fpga::Numbers::Fixed));
-    for (size_t m = 0; m < members.size(); ++m) {
-      auto kernel =
-          std::make_unique<DesignKernel>(network.designs[members[m]].func, std::move(designs[m]),
-                                         network.device, settings.record_times);
-      kernel->use(rtl);
-      kernels[members[m]] = std::move(kernel);
-    }
-  }
-  settings.observer.end("compiling designs");
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(
+    const std::vector<const FpgaNetwork::Design*>& alike, const hw::FpgaDevice& device,
+    const LaunchSettings& settings) {
+  const bool shared = alike.size() > 1;
+  std::vector<fpga::Design> designs;
+  for (const FpgaNetwork::Design* one : alike)
+    designs.push_back(TW_TRY(fpga_design(one->func, device)));
+  if (shared) designs = TW_TRY(fpga::merge(std::move(designs)));
+  std::shared_ptr<fpga::RtlModel> rtl;
+  if (settings.device == kFpgaRtl)
+    rtl = TW_TRY(fpga::make_rtl(designs[0], shared ? fpga::Numbers::Table : fpga::Numbers::Fixed));
+  std::vector<std::unique_ptr<FpgaKernel>> kernels;
+  for (size_t i = 0; i < alike.size(); ++i)
+    kernels.push_back(std::make_unique<DesignKernel>(alike[i]->func, std::move(designs[i]), rtl,
+                                                     device, settings.record_times));
   return kernels;
 }
 

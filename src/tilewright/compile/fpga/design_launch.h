@@ -14,11 +14,12 @@ fpga::MemoryTiming memory_timing(const hw::FpgaDevice& device);
 /// `func`, with its schedule, as a design. errors: Unsupported (what the Verilog lacks).
 Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device);
 
-/// The designs of a network on kFpgaTsim or kFpgaRtl: those of one structure on one build.
-/// errors: Unsupported (what the Verilog lacks; designs of one structure that differ in more than
-/// numbers); Tool (no Verilator).
-Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(const FpgaNetwork& network,
-                                                              const LaunchSettings& settings);
+/// Designs of one structure on kFpgaTsim or kFpgaRtl, there on one build, in their order.
+/// errors: Unsupported (what the Verilog lacks; designs that differ in more than numbers); Tool (no
+/// Verilator).
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(
+    const std::vector<const FpgaNetwork::Design*>& alike, const hw::FpgaDevice& device,
+    const LaunchSettings& settings);
 
 /// What the calls of a launch did, by name, on a device with this clock.
 std::shared_ptr<LaunchRecord> design_record(std::string device, double clock_mhz,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 #include "tilewright/base/parallel.h"
@@ -119,37 +120,58 @@ class FpgaLaunch final : public runtime::Launch {
   std::vector<std::string> memory_;  ///< of values that are no constants
 };
 
-Result<std::unique_ptr<FpgaKernel>> load_kernel(const Func& func, const hw::FpgaDevice& device,
-                                                const LaunchSettings& settings) {
-  if (settings.device == kFpgaCsim) return CsimKernel::load(func, device);
-  if (settings.device == kFpgaUio) return load_uio(func, device);
-  return load_xrt(func, device);
+/// Whether the device runs designs: in the simulator, or their Verilog.
+bool runs_designs(const std::string& device) { return device == kFpgaTsim || device == kFpgaRtl; }
+
+using Kernels = std::vector<std::unique_ptr<FpgaKernel>>;
+
+/// What is compiled at once: for devices that run designs those of one structure, else one by one.
+std::vector<std::vector<size_t>> builds_of(const FpgaNetwork& network, bool by_structure) {
+  std::map<int, std::vector<size_t>> builds;
+  for (size_t i = 0; i < network.designs.size(); ++i)
+    builds[by_structure ? network.designs[i].structure : static_cast<int>(i)].push_back(i);
+  std::vector<std::vector<size_t>> all;
+  for (auto& [number, members] : builds) all.push_back(std::move(members));
+  return all;
+}
+
+Result<Kernels> load_build(const FpgaNetwork& network, const std::vector<size_t>& members,
+                           const LaunchSettings& settings) {
+  if (runs_designs(settings.device)) {
+    std::vector<const FpgaNetwork::Design*> alike;
+    for (const size_t i : members) alike.push_back(&network.designs[i]);
+    return load_designs(alike, network.device, settings);
+  }
+  const Func& func = network.designs[members[0]].func;
+  Kernels kernels;
+  kernels.push_back(TW_TRY(settings.device == kFpgaCsim  ? CsimKernel::load(func, network.device)
+                           : settings.device == kFpgaUio ? load_uio(func, network.device)
+                                                         : load_xrt(func, network.device)));
+  return kernels;
 }
 
 /// Every design on the device, several compilers at a time.
-Result<std::vector<std::unique_ptr<FpgaKernel>>> load_kernels(const FpgaNetwork& network,
-                                                              const LaunchSettings& settings) {
-  if (settings.device == kFpgaTsim || settings.device == kFpgaRtl)
-    return load_designs(network, settings);
-  const size_t count = network.designs.size();
-  std::vector<std::unique_ptr<FpgaKernel>> kernels(count);
+Result<Kernels> load_kernels(const FpgaNetwork& network, const LaunchSettings& settings) {
+  const auto builds = builds_of(network, runs_designs(settings.device));
+  Kernels kernels(network.designs.size());
   std::mutex lock;
   std::optional<Error> problem;
   int64_t done = 0;
-  for_each_part(count, runtime::default_threads(), [&](size_t i, size_t) {
-    const Func& func = network.designs[i].func;
+  for_each_part(builds.size(), runtime::default_threads(), [&](size_t b, size_t) {
+    const std::vector<size_t>& members = builds[b];
     {
       const std::lock_guard<std::mutex> guard(lock);
       if (problem || settings.observer.stop()) return;
-      settings.observer.step("compiling designs", done, static_cast<int64_t>(count), func.name);
+      settings.observer.step("compiling designs", done, static_cast<int64_t>(builds.size()),
+                             network.designs[members[0]].func.name);
     }
-    Result<std::unique_ptr<FpgaKernel>> kernel = load_kernel(func, network.device, settings);
+    Result<Kernels> made = load_build(network, members, settings);
     const std::lock_guard<std::mutex> guard(lock);
     ++done;
-    if (kernel)
-      kernels[i] = *std::move(kernel);
+    if (made)
+      for (size_t m = 0; m < members.size(); ++m) kernels[members[m]] = std::move((*made)[m]);
     else if (!problem)
-      problem = std::move(kernel.error());
+      problem = std::move(made.error());
   });
   settings.observer.end("compiling designs");
   if (problem) return tl::unexpected<Error>(std::move(*problem));

@@ -187,15 +187,10 @@ class CommonSearch {
     }
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    // Of sizes that divide no layer's loop only some are looked at (FpgaSearch::apart).
-    double next = 1;
-    std::erase_if(all, [&](int64_t size) {
-      const bool divides = std::any_of(layers_.begin(), layers_.end(), [&](auto& one) {
+    thin_out(all, search_.apart, [&](int64_t size) {
+      return std::any_of(layers_.begin(), layers_.end(), [&](auto& one) {
         return one.model->extent(one.model->roles().*role) % size == 0;
       });
-      if (!divides && static_cast<double>(size) < next) return true;
-      next = search_.apart * static_cast<double>(size);
-      return false;
     });
     std::erase_if(all, [&](int64_t size) {
       return (most > 0 && size > most) ||

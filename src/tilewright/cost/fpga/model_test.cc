@@ -188,6 +188,9 @@ TEST(FpgaSearchTest, PartSizes) {
   EXPECT_THAT(part_sizes(7), ElementsAre(1, 2, 3, 4, 7));
   EXPECT_THAT(part_sizes(12, true), ElementsAre(1, 2, 3, 4, 6, 12));
   EXPECT_THAT(part_sizes(1), ElementsAre(1));
+  FpgaSearch some;
+  some.apart = 1.5;  // 10, 7, 5, 4, 3, 2, 1: 4 is less than 1.5 times 3, and so on; 5 divides
+  EXPECT_THAT(part_sizes(10, some), ElementsAre(1, 2, 3, 5, 10));
 }
 
 /// The twelve best, slots of each buffer included, against all designs of tiles that divide.

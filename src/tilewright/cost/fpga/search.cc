@@ -217,14 +217,18 @@ std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only) {
   return sizes;
 }
 
-std::vector<int64_t> part_sizes(int64_t extent, const FpgaSearch& search) {
-  std::vector<int64_t> sizes = part_sizes(extent, search.divisors_only);
+void thin_out(std::vector<int64_t>& sizes, double apart, const std::function<bool(int64_t)>& keep) {
   double next = 1;
   std::erase_if(sizes, [&](int64_t size) {
-    if (extent % size != 0 && static_cast<double>(size) < next) return true;
-    next = search.apart * static_cast<double>(size);
+    if (!keep(size) && static_cast<double>(size) < next) return true;
+    next = apart * static_cast<double>(size);
     return false;
   });
+}
+
+std::vector<int64_t> part_sizes(int64_t extent, const FpgaSearch& search) {
+  std::vector<int64_t> sizes = part_sizes(extent, search.divisors_only);
+  thin_out(sizes, search.apart, [&](int64_t size) { return extent % size == 0; });
   return sizes;
 }
 

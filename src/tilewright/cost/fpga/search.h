@@ -49,6 +49,9 @@ struct FpgaBest {
 /// Sizes of parts that are the least for their number: ceil(extent / n) for every n. Divisors only:
 /// those that divide it.
 std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only = false);
+/// Leaves out sizes, which ascend: all that `keep` names stay, and of the others those that are
+/// `apart` times as large as the one before them.
+void thin_out(std::vector<int64_t>& sizes, double apart, const std::function<bool(int64_t)>& keep);
 /// Those that `search` wants.
 std::vector<int64_t> part_sizes(int64_t extent, const FpgaSearch& search);
 

@@ -143,7 +143,7 @@ TEST(FpgaSchedule, SomeTilesHaveNoSteps) {
   EXPECT_THAT(no_steps(model, design), HasSubstr("is more than all"));
 }
 
-/// Tiles of any size, larger than the tensor too: the same values, bit by bit, in four processes.
+/// Tiles of any size, larger than the tensor too: the same values in four processes.
 TEST(FpgaSchedule, TilesGoOverTheEndOfTheirLoops) {
   const Func funcs[] = {func_of_text(R"(
 tensor f(X: i8[c, h, w], W: i8[k, c, 3, 3], b: i32[k]) where c = 5, h = 9, w = 8, k = 7 {
