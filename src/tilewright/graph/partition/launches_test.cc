@@ -5,6 +5,7 @@
 
 #include "tilewright/graph/ir/builder.h"
 #include "tilewright/graph/partition/memory.h"
+#include "tilewright/graph/testing/support.h"
 
 namespace tilewright::graph {
 namespace {
