@@ -238,8 +238,8 @@ std::string disassemble(const std::vector<Insn>& insns) {
 Result<std::vector<Insn>> parse_asm(std::string_view text, const std::string& place) {
   accel::Problems problems;
   std::vector<Insn> insns;
-  for (Line& line : read_lines(text, place, check_widths, problems))
-    if (!line.layer) insns.push_back(std::move(line.insn));
+  for (const Line& line : read_lines(text, place, check_widths, problems))
+    if (!line.layer) insns.push_back(line.insn);
   TW_TRY_STATUS(std::move(problems).status());
   return insns;
 }

@@ -83,7 +83,7 @@ class LayerEmitter {
   }
 
  private:
-  void add(Insn insn) { into_.push_back(std::move(insn)); }
+  void add(const Insn& insn) { into_.push_back(insn); }
 
   void configure() {
     ConfigEx ex;

@@ -48,7 +48,7 @@ bool needs_no_more(const FpgaRams& a, const FpgaRams& b) { return larger(a, b) =
 /// The choices of a layer of which no other needs less time and no more memory.
 class Choices {
  public:
-  void add(Choice one) {
+  void add(const Choice& one) {
     for (const Choice& other : all_)
       if (other.best.time.cycles <= one.best.time.cycles &&
           needs_no_more(other.buffers, one.buffers))
@@ -60,7 +60,7 @@ class Choices {
     const auto at = std::upper_bound(
         all_.begin(), all_.end(), one,
         [](const Choice& a, const Choice& b) { return a.best.time.cycles < b.best.time.cycles; });
-    all_.insert(at, std::move(one));
+    all_.insert(at, one);
   }
   const std::vector<Choice>& by_time() const { return all_; }
 

@@ -181,12 +181,12 @@ class Search {
   }
 
   /// Of equal ones the first is better.
-  void keep(FpgaBest one) {
-    if (take_) return take_(std::move(one));
+  void keep(const FpgaBest& one) {
+    if (take_) return take_(one);
     const auto at = std::upper_bound(
         best_.begin(), best_.end(), one,
         [](const FpgaBest& a, const FpgaBest& b) { return a.time.cycles < b.time.cycles; });
-    best_.insert(at, std::move(one));
+    best_.insert(at, one);
     if (best_.size() > most_) best_.pop_back();
     if (best_.size() < most_) return;
     least_ = best_.back().time.cycles;

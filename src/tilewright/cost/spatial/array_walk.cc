@@ -180,7 +180,7 @@ using array_walk::ArrayFollower;
 
 class FollowedArray::Followed {
  public:
-  Followed(ArrayWalk walk, int64_t most) : walk_(std::move(walk)) {
+  Followed(const ArrayWalk& walk, int64_t most) : walk_(walk) {
     ArrayFollower array(walk_);
     for (steps_ = std::min(walk_.steps, most); array.fired() < steps_; array.cycle())
       if (array.now() % kBetween == 0) kept_.push_back(array);
@@ -207,8 +207,8 @@ class FollowedArray::Followed {
   std::vector<ArrayFollower> kept_;
 };
 
-FollowedArray::FollowedArray(ArrayWalk walk, int64_t most)
-    : followed_(std::make_unique<Followed>(std::move(walk), most)), cycles_(followed_->cycles()) {}
+FollowedArray::FollowedArray(const ArrayWalk& walk, int64_t most)
+    : followed_(std::make_unique<Followed>(walk, most)), cycles_(followed_->cycles()) {}
 
 FollowedArray::~FollowedArray() = default;
 

@@ -36,7 +36,7 @@ struct ArrayMeeting {
 class FollowedArray {
  public:
   /// Its first `most` steps; what is behind them is not known.
-  FollowedArray(ArrayWalk walk, int64_t most);
+  FollowedArray(const ArrayWalk& walk, int64_t most);
   ~FollowedArray();
 
   int64_t cycles() const { return cycles_; }  ///< alone, up to the last step
