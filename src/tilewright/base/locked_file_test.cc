@@ -18,7 +18,7 @@ TEST(LockedFile, ExclusiveOnesAreAlone) {
     first.reset();
     EXPECT_FALSE(get(LockKind::Exclusive));
     const LockedFile moved = *std::move(second);
-    second.reset();
+    second.reset();  // NOLINT(bugprone-use-after-move): what was moved from holds no lock any more
     EXPECT_FALSE(get(LockKind::Exclusive));
   }
   const auto alone = get(LockKind::Exclusive);

@@ -445,8 +445,10 @@ void Worker::act(const RaceJob& job) {
     double call = 0;
     Attempt<BuiltKernel> kernel = build_checked(task, trace, call);
     kernels.emplace_back();
-    if (kernel) kernels.back() = *std::move(kernel);
-    if (!kernel) reply.reason += kernel.error().reason + "\n";
+    if (kernel)
+      kernels.back() = *std::move(kernel);
+    else
+      reply.reason += kernel.error().reason + "\n";
   }
   const Hold hold(turn_, LOCK_EX);
   keep_to({cpus_[0]});

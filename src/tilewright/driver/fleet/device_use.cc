@@ -36,8 +36,9 @@ Result<DeviceUse> use_device(const std::string& device) {
     if (!held.wish)
       held.wish = LockedFile::try_lock(path + ".wish", LockKind::Shared).value_or(std::nullopt);
     Result<std::optional<LockedFile>> use = LockedFile::try_lock(path + ".use", LockKind::Shared);
-    if (use) held.use = *std::move(use);
-    if (!use || held.use) return held;
+    if (!use) return held;
+    held.use = *std::move(use);
+    if (held.use) return held;
     if (!told)
       say(fmt::format("this machine's {} is measuring for the fleet; waiting",
                       path.substr(path.rfind('/') + 1)));

@@ -38,7 +38,7 @@ struct TuneVerb {
 Result<double> parse_share(const std::string& text) {
   const auto amount = TW_TRY(parse_amount("--until-stall", text, "2%"));
   const double share = amount.second == "%" ? amount.first / 100 : amount.first;
-  if ((amount.second != "" && amount.second != "%") || share >= 1)
+  if ((!amount.second.empty() && amount.second != "%") || share >= 1)
     return fail(ErrorKind::Usage, fmt::format("--until-stall '{}' is no share", text), {},
                 "--until-stall 2%");
   return share;
