@@ -167,7 +167,8 @@ double GpuModel::shared_reads(const GpuBlocking& blocking, const Factor& factor,
     vector *= share.vector;
   }
   const int64_t row = std::max(distinct * vector * factor.bytes, target_.warp * factor.bytes);
-  return static_cast<double>(warps * (each / vector) * row);
+  const int64_t loads = each / vector;  // no rest: an axis has whole vectors
+  return static_cast<double>(warps * loads * row);
 }
 
 /// Instructions of a thread per iteration of the sum; where steps go beyond a loop over terms, each
@@ -191,11 +192,13 @@ void GpuModel::cost_round(const GpuBlocking& blocking, Tile& tile) const {
     for (size_t i = 0; i < axes_.size(); ++i)
       if (factor.moves[i] && !axes_[i].reduces)
         each *= blocking.axes[i].each, vector *= blocking.axes[i].vector;
-    loads += static_cast<double>(each / vector);
+    const int64_t vectors = each / vector;  // no rest: an axis has whole vectors
+    loads += static_cast<double>(vectors);
     reads += shared_reads(blocking, factor, tile.warps) * steps;
     reads += static_cast<double>(box(factor, tile.sizes) * factor.bytes);  // written once
-    copies +=
-        static_cast<double>(box(factor, tile.sizes) / copied_at_once(factor, tile.sizes, blocking));
+    // No rest: a box whose rows are not whole vectors is copied element by element.
+    const int64_t copied = box(factor, tile.sizes) / copied_at_once(factor, tile.sizes, blocking);
+    copies += static_cast<double>(copied);
     tile.l2_bytes += static_cast<double>(fetched_bytes(factor, tile.sizes));
   }
   // A slot is the time of one multiply-add of one thread.
@@ -280,8 +283,8 @@ std::optional<GpuPrediction> GpuModel::predict(const GpuBlocking& blocking) cons
     out.total += times * (longest + kVisible * (all - longest));
   };
   const int64_t slots = target_.units * out.resident;
-  if (out.blocks >= slots)
-    wave(static_cast<double>(out.blocks / slots), out.resident, static_cast<double>(slots));
+  if (const int64_t full = out.blocks / slots; full > 0)
+    wave(static_cast<double>(full), out.resident, static_cast<double>(slots));
   if (const int64_t rest = out.blocks % slots; rest > 0)
     wave(1, ceil_div(rest, int64_t{target_.units}), static_cast<double>(rest));
   out.launch = rates.launch_ns;

@@ -68,7 +68,7 @@ TEST(GpuModel, ArithmeticOfWholeWaves) {
   EXPECT_DOUBLE_EQ(p.waves, 8);
   // Per term: 16 multiply-adds, 4 + 4 loads; per round of 16: (512 + 1024) / 4 copies of 10 slots.
   const double slots = 128.0 * 16 * (16 + 8) + 10 * (512 + 1024) / 4.0;
-  EXPECT_DOUBLE_EQ(p.compute, 64 * 64 / 2 * slots / 32);
+  EXPECT_DOUBLE_EQ(p.compute, 64 * 64 / 2.0 * slots / 32);
   EXPECT_EQ(p.bound(), "compute");
   EXPECT_NEAR(p.total, p.compute + 0.1 * p.latency, 1);
 }
@@ -271,7 +271,7 @@ TEST(GpuSum, ThreadsThatShareTermsShortenLongSums) {
   sum.loads = 1;
   const double alone = *predict_gpu_sum(sum, 1, 0, target);
   const double shared = *predict_gpu_sum(sum, 128, 1, target);
-  EXPECT_DOUBLE_EQ(alone, 65536 / 4 * 400.0);
+  EXPECT_DOUBLE_EQ(alone, 65536 / 4.0 * 400);
   EXPECT_LT(shared, alone / 50);
   EXPECT_FALSE(predict_gpu_sum(sum, 256, 2, target));  // threads of a block
   target.rates.launch_ns = 5000;

@@ -259,9 +259,10 @@ hw::FpgaCells FpgaModel::cells(const FpgaDesign& d, const FpgaRams& buffers) con
   // image, so they are of two output channels; of our Verilog any (accel/fpga/pairs.h).
   const bool shared = mac_.dsps < 1 && mac_.dsps > 0;
   const int64_t alike = options_.path == hw::FpgaPath::Rtl ? d.uo * d.us : d.uo;
-  cells.dsps = shared ? std::ceil(static_cast<double>(alike) * mac_.dsps) *
-                            static_cast<double>(products / alike)
-                      : static_cast<double>(products) * mac_.dsps;
+  const int64_t times = products / alike;  // no rest: `alike` is some of its factors
+  cells.dsps = shared
+                   ? std::ceil(static_cast<double>(alike) * mac_.dsps) * static_cast<double>(times)
+                   : static_cast<double>(products) * mac_.dsps;
   for (double* part : {&cells.luts, &cells.ffs, &cells.dsps}) *part *= d.pipelines;
   cells.bram18 *= d.pipelines;
   cells.uram *= d.pipelines;

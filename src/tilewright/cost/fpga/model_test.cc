@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tilewright/accel/fpga/block_ram.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/base/rng.h"
 #include "tilewright/cost/fpga/search.h"
 #include "tilewright/cost/fpga/testing/layers.h"
@@ -61,7 +62,7 @@ TEST(FpgaModel, ZhangsAlexNet) {
 TEST(FpgaModel, UniformDesignComputes) {
   for (const SpatialLayer& layer : yolo_layers()) {
     const FpgaModel model = model_of(layer);
-    const auto up = [](int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); };
+    const auto up = [](int64_t a, int64_t b) { return static_cast<double>(ceil_div(a, b)); };
     const double pixels =
         static_cast<double>(model.extent(model.roles().rows) * model.extent(model.roles().pixels));
     EXPECT_EQ(model.bound(64, 16, 1), up(model.extent(model.roles().outputs), 64) *

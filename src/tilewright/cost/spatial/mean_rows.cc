@@ -91,9 +91,11 @@ class MeanRows {
     if (span > line_) return 0;
     const std::vector<double> shares = places();
     double share = 0;
-    for (int64_t at = 0; at < std::min(aligned_, line_ - span + 1); ++at)
-      share += shares[size_t(at)] * std::min(1.0, double((line_ - span - at) / aligned_ + 1) *
-                                                      double(aligned_) / double(word_));
+    for (int64_t at = 0; at < std::min(aligned_, line_ - span + 1); ++at) {
+      const int64_t begins = (line_ - span - at) / aligned_ + 1;  // at, at + aligned_, ..
+      share +=
+          shares[size_t(at)] * std::min(1.0, double(begins) * double(aligned_) / double(word_));
+    }
     return share;
   }
 
@@ -128,7 +130,8 @@ class MeanRows {
   void move_away(int loop) {
     const double count = double(blocks(loop));
     const auto beside = [&](int64_t offset) {
-      return double(std::max<int64_t>(0, line_ - offset - span_) / step_[loop] + 1);
+      const int64_t more = std::max<int64_t>(0, line_ - offset - span_) / step_[loop];
+      return double(1 + more);
     };
     together_ *= count * 0.5 * (1 / beside(0) + 1 / beside(word_ - aligned_));
     together_ = std::max(together_, 1.0);

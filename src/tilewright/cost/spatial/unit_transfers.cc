@@ -74,7 +74,8 @@ double SpatialUnit::pieces_of_row(int factor, const SpatialSizes& size) const {
     const double beyond = 1 - std::min(1.0, std::floor(late) * double(aligned) / double(word));
     return double(ceil_div(bytes, line)) + beyond;
   };
-  return double(row / width) * pieces(width) + (last ? pieces(last) : 0);
+  const int64_t whole = row / width;
+  return double(whole) * pieces(width) + (last ? pieces(last) : 0);
 }
 
 double SpatialUnit::zeros_at_once(int factor, const SpatialSizes& size) const {
@@ -104,11 +105,12 @@ double SpatialUnit::bytes_at_once(int factor, const SpatialTransfer& t,
   const double blocks = pieces_of_row(factor, size) * double(row) / double(size[lane_loop[factor]]);
   double ends = double(ceil_div(row, beat)), meet;
   if (t.run == row) {
-    meet = double((row - 1) / std::lcm(beat, width) + 1);
+    const int64_t inside = (row - 1) / std::lcm(beat, width);
+    meet = double(inside + 1);
   } else {
-    const int64_t common = std::gcd(beat, row);
+    const int64_t common = std::gcd(beat, row), places = row / common;
     ends = double(row) / double(beat);
-    meet = ends * double(ceil_div(row, std::lcm(common, width))) / double(row / common);
+    meet = ends * double(ceil_div(row, std::lcm(common, width))) / double(places);
   }
   return double(row) / (blocks + ends - meet);
 }

@@ -131,7 +131,9 @@ class Exporter : private Rewriter {
       double b = static_cast<double>(bias.get_int(c));
       if (shift > 0 && !half_even) b -= std::ldexp(1.0, shift - 1);
       if (multiplied) {
-        if (narrowed) b -= static_cast<double>(array_of(value(node.inputs[3])).get_int(c) / 2);
+        // What the integer bias has for the bits that pre_shift cuts off (quantize/layer.cc).
+        const int64_t half = array_of(value(node.inputs[3])).get_int(c) / 2;
+        if (narrowed) b -= static_cast<double>(half);
         out.set(c, std::ldexp(b, -shift) * y_scale);
       } else {
         const double unit = units.size() == 1 ? units[0] : units[static_cast<size_t>(c)];

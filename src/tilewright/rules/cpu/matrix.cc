@@ -59,8 +59,8 @@ void choose_tile(Tiles& t, int64_t rows, int64_t columns, const hw::CpuTarget& t
     for (int64_t c = t.columns / t.dot.lanes; c <= std::min<int64_t>(all, 8); ++c) {
       if (all % c != 0 || c * t.dot.lanes % t.columns != 0 || r * c + r + c > registers) continue;
       // An instruction for each pair of pairs, a load for each operand of either.
-      const double time = static_cast<double>(ceil_div(row_pairs, r)) *
-                          static_cast<double>(all / c) * static_cast<double>(r * c + r + c);
+      const int64_t tiles = ceil_div(row_pairs, r) * (all / c);
+      const double time = static_cast<double>(tiles) * static_cast<double>(r * c + r + c);
       if (least > 0 && time >= least) continue;
       least = time, t.pairs_of_rows = r, t.pairs_of_columns = c;
     }

@@ -183,7 +183,8 @@ class StripPlanner {
     strip.strips = static_cast<double>(axis(last, kBatchAxis));
     if (depthwise + 1 == links.size()) return strip;
     const RowWindow behind = row_window(last);
-    strip.strips *= static_cast<double>(axis(last, kRowAxis) / rows);
+    const int64_t of_image = axis(last, kRowAxis) / rows;  // no rest: see row_choices
+    strip.strips *= static_cast<double>(of_image);
     strip.made = std::min(axis(wise, kRowAxis), behind.reach(rows));
     strip.expanded = window.reach(strip.made);
     strip.overlap = std::max<int64_t>(0, strip.expanded - rows * behind.step * window.step);
