@@ -150,7 +150,7 @@ Result<Graph> Importer::finish() {
 }
 
 void Importer::check_opset(const std::string& domain, int64_t version) {
-  if (domain != "") return;
+  if (!domain.empty()) return;
   if (version < kMinOpset)
     report(ErrorKind::Unsupported,
            fmt::format("opset {} is older than the oldest supported one ({})", version, kMinOpset),

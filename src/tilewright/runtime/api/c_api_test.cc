@@ -282,7 +282,7 @@ TEST_F(CApi, CppWrapper) {
   EXPECT_THROW(session.output<double>("y"), tw::Error);
   EXPECT_THROW(session.set_input("x", x_, {7}), tw::Error);
   try {
-    tw::Module("/none.twm");
+    const tw::Module none("/none.twm");
     FAIL();
   } catch (const tw::Error& error) {
     EXPECT_EQ(error.code(), TW_IO);
