@@ -90,7 +90,8 @@ double giga_operations(const graph::Graph& graph) {
     const Shape& w = graph.values[static_cast<size_t>(node.inputs[1])].type.shape;
     const Shape& y = graph.values[static_cast<size_t>(node.outputs[0])].type.shape;
     const int64_t out_axis = node.op == "Conv" ? w[0] : y.back();
-    total += 2.0 * static_cast<double>(element_count(w) / out_axis * element_count(y));
+    const int64_t products = element_count(w) / out_axis;  // of an output
+    total += 2.0 * static_cast<double>(products * element_count(y));
   }
   return total / 1e9;
 }
