@@ -45,6 +45,7 @@ INDEXED = [
     ("ScatterElements", [X, "i", floats(3, 1)], {"axis": 1}, ints([[0], [1], [2]]), (5, 6, -6)),
     ("ScatterElements", [X, "i", floats(3, 1)], {"axis": 1, "reduction": "max"}, ints([[0], [1], [2]]), (5, 6, -6)),
     ("ReverseSequence", [floats(4, 3), "i"], {"time_axis": 0, "batch_axis": 1}, ints([1, 2, 3]), (-1, 5, 6)),
+    ("RoiAlign", [floats(3, 2, 4, 5), floats(2, 4), "i"], {}, ints([2, 0]), (-1, 3, 4)),
     ("MaxUnpool", [floats(1, 1, 2, 2), "i"], {"kernel_shape": [2, 2], "strides": [2, 2]}, ints([[[[0, 2], [8, 10]]]]), (-1, 16, 17)),
     *(
         (op, [floats(6, 3, 3), W["w"][:, : 5 * g], W["r"][:, : 5 * g], "", "i"],
@@ -69,6 +70,7 @@ FLOATS = [
     ("Where", [np.array([True, False, True, True, False]), "i", X], {}, X), ("Clip", ["i", "", np.float32(1)], {}, X),
     ("Resize", ["i", "", ints([2, 2]).astype(np.float32)], {"mode": "linear"}, X),
     ("GridSample", [floats(1, 2, 4, 4), "i"], {"padding_mode": "reflection"}, floats(1, 3, 3, 2)),
+    ("RoiAlign", [floats(1, 2, 4, 4), "i", ints([0, 0, 0])], {}, floats(3, 4)),
     ("DynamicQuantizeLinear", ["i"], {}, X), ("NonMaxSuppression", ["i", floats(1, 2, 6), ints([2])], {}, floats(1, 6, 4)),
 ]  # fmt: skip
 # What must be known at compile time: operator, inputs (`i`: the sizes), attributes, good sizes.

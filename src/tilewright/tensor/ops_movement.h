@@ -14,7 +14,9 @@ void add_index_ops(std::vector<OpDef>& table);      // Gather, OneHot, ReverseSe
 void add_pad_ops(std::vector<OpDef>& table);        // Pad, CenterCropPad
 void add_constant_ops(std::vector<OpDef>& table);   // Constant, Range, Shape, EyeLike, ...
 void add_einsum_op(std::vector<OpDef>& table);
-void add_grid_ops(std::vector<OpDef>& table);  // GridSample, AffineGrid: a part of add_resize_ops
+// Parts of add_resize_ops: sampling at places computed at run time.
+void add_grid_ops(std::vector<OpDef>& table);  // GridSample, AffineGrid
+void add_roi_ops(std::vector<OpDef>& table);   // RoiAlign
 
 using InferFn = Result<std::vector<TensorType>> (*)(const OpCall&);
 using DefineFn = std::vector<Tensor> (*)(const OpCall&, const std::vector<Tensor>&);

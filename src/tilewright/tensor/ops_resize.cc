@@ -396,6 +396,7 @@ void add_resize_ops(std::vector<OpDef>& table) {
   resize.fusion = Fusion::Complex;
   table.push_back(std::move(resize));
   add_grid_ops(table);
+  add_roi_ops(table);
 }
 
 }  // namespace tilewright::tensor

@@ -45,6 +45,9 @@ All recurrent(const OpCall& call) {
   return {{4, "length", {0}, {recurrent_layer(call)->steps}}};
 }
 
+/// The image that each region lies in.
+All regions(const OpCall& call) { return {{2, "index", {0}, {call.inputs[0].shape[0] - 1}}}; }
+
 /// Positions in the tensor that the pool has read, whatever the output's shape.
 All unpooled(const OpCall& call) {
   OpCall natural = call;
@@ -66,6 +69,7 @@ constexpr Row kRows[] = {{"GRU", recurrent},
                          {"MaxUnpool", unpooled},
                          {"RNN", recurrent},
                          {"ReverseSequence", sequences},
+                         {"RoiAlign", regions},
                          {"Scatter", along_axis},
                          {"ScatterElements", along_axis},
                          {"ScatterND", by_tuple}};

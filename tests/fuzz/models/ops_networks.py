@@ -2,6 +2,7 @@
 
 import numpy as np
 from builder import FLOAT, I8, I32, I64, U8, require
+from onnx import helper
 
 
 def window(b, spatial, most=5):
@@ -268,5 +269,23 @@ def boxes(b):
         b.terminal.add(b.add("Gather", [table, column], axis=0).name)
 
 
+def regions(b):
+    """Regions of images: inside, over the edges, larger than the image, turned around."""
+    x = b.pick(rank=4, where=lambda v: 0 < v.size < 3000)
+    n, half_pixel = b.between(1, 5), b.opset >= 16 and b.chance(0.6)
+    ratio, scale = b.between(0, 3), b.choice((None, 1.0, 0.5, 0.25, 0.3))
+    corners = b.rng.uniform(-4, 1.5 * max(x.shape[2:]) + 2, (n, 4)) * b.choice((1, 1, 4))
+    if half_pixel and ratio == 0:  # ONNX Runtime takes none whose extent is negative
+        corners = np.sort(corners.reshape(n, 2, 2), axis=1).reshape(n, 4)
+    of = b.rng.integers(0, x.shape[0], n)
+    of = b.constant(of, I64) if b.chance(0.3) else b.input(I64, of.shape, of)
+    kind = helper.tensor_dtype_to_np_dtype(x.dtype)
+    attributes = {"mode": b.choice((None, "avg", "max")), "sampling_ratio": ratio, "spatial_scale": scale}
+    if b.opset >= 16 and not (half_pixel and b.chance(0.4)):
+        attributes["coordinate_transformation_mode"] = "half_pixel" if half_pixel else "output_half_pixel"
+    attributes |= {"output_height": b.between(1, 4), "output_width": b.choice((None, 1, 2, 5))}
+    b.add("RoiAlign", [x, b.input(x.dtype, (n, 4), corners.astype(kind)), of], **attributes)
+
+
 OPS = [conv] * 8 + [conv_transpose] * 3 + [pool] * 4 + [matmul] * 4 + [gemm] * 2 + [recurrent] * 3
-OPS += [global_pool, max_unpool, einsum, quantised_values, quantised_conv, integer_product, boxes]
+OPS += [global_pool, max_unpool, einsum, quantised_values, quantised_conv, integer_product, boxes, regions]

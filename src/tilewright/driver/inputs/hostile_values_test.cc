@@ -102,6 +102,11 @@ std::vector<Operand> add_all(Trial& trial) {
   auto& unpool = add("MaxUnpool", "pooled", integers({1, 1, 2, 2}, {0, 2, 9, 15}), 0, 15);
   graph::set_attr(unpool, "kernel_shape", Ints{2, 2});
   graph::set_attr(unpool, "strides", Ints{2, 2});
+  trial.input("rois", kF32, numbers({2, 4}, 7));
+  trial.input("images", kF32, numbers({3, 1, 4, 5}, 8));
+  auto& align = add("RoiAlign", "images", integers({2}, {2, 0}), 0, 2);
+  align.clear_input();
+  for (const char* operand : {"images", "rois", "i.RoiAlign"}) align.add_input(operand);
   add_recurrent(trial, operands, "LSTM", 4);
   add_recurrent(trial, operands, "GRU", 3);
   add_recurrent(trial, operands, "RNN", 1);
@@ -254,6 +259,15 @@ void add_tolerant(Trial& trial) {
     auto& mode = *node.add_attribute();
     mode.set_name("padding_mode"), mode.set_type(3), mode.set_s(padding);
   }
+  trial.input("regions", kF32, numbers({2, 4}, 4));
+  trial.weight("of", integers({2}, {0, 0}));
+  for (const char* name : {"avg", "max"})
+    for (const int64_t ratio : {0, 2}) {
+      auto& node = trial.node("RoiAlign", {"image", "regions", "of"}, name + std::to_string(ratio));
+      graph::set_attr(node, "sampling_ratio", ratio);
+      auto& mode = *node.add_attribute();
+      mode.set_name("mode"), mode.set_type(3), mode.set_s(name);
+    }
 }
 
 TEST(HostileValuesSlow, WhatTakesAnyValueComputesWhatTheInterpreterDoes) {

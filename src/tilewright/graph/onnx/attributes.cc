@@ -132,6 +132,9 @@ constexpr AttributeRow kAttributeRows[] = {
      "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
      "extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s"},
     {"ReverseSequence", "batch_axis:i time_axis:i"},
+    {"RoiAlign",
+     "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i "
+     "spatial_scale:f"},
     {"RotaryEmbedding", "interleaved:i num_heads:i rotary_embedding_dim:i"},
     {"Scan",
      "body:g directions:I num_scan_inputs:i scan_input_axes:I scan_input_directions:I "

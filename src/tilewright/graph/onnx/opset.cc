@@ -161,6 +161,12 @@ Status rename_grid_mode(Node& node, Context&) {
   return {};
 }
 
+/// Opset 10 has one kind of coordinates, which is not the later default.
+Status old_roi_align(Node& node, Context&) {
+  node.attrs.values["coordinate_transformation_mode"] = std::string("output_half_pixel");
+  return {};
+}
+
 /// Opsets 11 and 12 give an empty tensor for an absent roi or scales.
 Status drop_empty_resize_inputs(Node& node, Context& context) {
   for (size_t i = 1; i < node.inputs.size() && i <= 3; ++i) {
@@ -267,6 +273,7 @@ const Rule kRules[] = {
     {"ReduceSumSquare", 18, axes_to_input},
     {"Resize", 11, old_resize},
     {"Resize", kAlways, drop_empty_resize_inputs},
+    {"RoiAlign", 16, old_roi_align},
     {"Scatter", kAlways, rename_scatter},
     {"Slice", 10, slice_to_inputs},
     {"Softmax", 13, coerce_to_matrix},

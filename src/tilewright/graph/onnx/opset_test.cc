@@ -77,6 +77,17 @@ TEST(Opset, AttributesThatBecameInputs) {
   EXPECT_EQ(run_old(13, {4}, node), (Doubles{2, 3}));
 }
 
+TEST(Opset, RegionsBeforeSixteenBeginAtPixels) {
+  // The region from 1 to 3 of the pixels 0, 1, 2, 3: half a pixel earlier since opset 16.
+  onnx::NodeProto node = make_node("RoiAlign", {"x", "rois", "of"}, {"y"});
+  const Array of(DType::I64, {1});  // image 0
+  const std::vector<double> corners = {1, 0, 3, 0.5};
+  const std::pair<std::string, Array> rois = {"rois",
+                                              Array::of(DType::F32, corners).reshaped({1, 4})};
+  EXPECT_EQ(run_old(10, {1, 1, 1, 4}, node, {rois, {"of", of}}), std::vector<double>{2});
+  EXPECT_EQ(run_old(16, {1, 1, 1, 4}, node, {rois, {"of", of}}), std::vector<double>{1.5});
+}
+
 TEST(Opset, OldMasksOfDropoutKeepNothing) {
   const onnx::NodeProto node = make_node("Dropout", {"x"}, {"first", "y"});
   for (const int64_t opset : {7, 9, 10, 11, 12, 13}) {
