@@ -10,8 +10,10 @@
 # compile_commands.json names it.
 #
 # The files lie in build/groups of the checkout and are the same for all presets, so that builds whose
-# options agree share compiled files in ccache.
+# options agree share compiled files in ccache. A build with groups of another size needs a folder of
+# its own, TILEWRIGHT_GROUPS_IN: under the same names its files hold other sources.
 set(TILEWRIGHT_GROUP 1 CACHE STRING "Sources compiled together; 1: each alone")
+set(TILEWRIGHT_GROUPS_IN ${CMAKE_SOURCE_DIR}/build/groups CACHE PATH "Where files of groups lie")
 
 function(tw_grouped out name)
   set(alone)
@@ -34,7 +36,7 @@ function(tw_grouped out name)
       file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR}/src ${source})
       string(APPEND text "#include \"${path}\"\n")
     endforeach()
-    set(file ${CMAKE_SOURCE_DIR}/build/groups/${name}_${number}.cc)
+    set(file ${TILEWRIGHT_GROUPS_IN}/${name}_${number}.cc)
     file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
     list(APPEND alone ${file})
   endwhile()
