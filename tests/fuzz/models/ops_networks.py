@@ -287,5 +287,27 @@ def regions(b):
     b.add("RoiAlign", [x, b.input(x.dtype, (n, 4), corners.astype(kind)), of], **attributes)
 
 
+def losses(b):
+    """How unlikely scores make the classes of some labels."""
+    require(b.opset >= 12)
+    x = b.pick(rank=(2, 3, 4), where=lambda v: v.size > 0)
+    classes, shape = x.shape[1], (x.shape[0], *x.shape[2:])
+    ignored = b.choice((None, None, 0, -1, 255))
+    labels = b.rng.integers(0, classes, shape)
+    if ignored is not None:
+        labels[b.rng.random(shape) < 0.3] = ignored
+        labels.flat[0] = 1 if ignored == 0 and classes > 1 else 0  # the mean of nothing is none
+        require(labels.flat[0] != ignored)
+    kind = b.choice((I32, I64))
+    labels = labels.astype(helper.tensor_dtype_to_np_dtype(kind))
+    labels = b.constant(labels, kind) if b.chance(0.3) else b.input(kind, shape, labels)
+    weights = b.constant(np.abs(b.array(x.dtype, (classes,))) + 0.1, x.dtype) if b.chance(0.5) else None
+    attributes = {"reduction": b.choice((None, "none", "sum", "mean")), "ignore_index": ignored}
+    if b.chance(0.5):
+        b.add("NegativeLogLikelihoodLoss", [b.add("LogSoftmax", [x], axis=1), labels, weights], **attributes)
+    else:
+        b.add("SoftmaxCrossEntropyLoss", [x, labels, weights], b.choice((1, 2)), **attributes)
+
+
 OPS = [conv] * 8 + [conv_transpose] * 3 + [pool] * 4 + [matmul] * 4 + [gemm] * 2 + [recurrent] * 3
-OPS += [global_pool, max_unpool, einsum, quantised_values, quantised_conv, integer_product, boxes, regions]
+OPS += [global_pool, max_unpool, einsum, quantised_values, quantised_conv, integer_product, boxes, regions, losses]

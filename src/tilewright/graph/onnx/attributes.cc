@@ -112,6 +112,7 @@ constexpr AttributeRow kAttributeRows[] = {
      "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I storage_order:i strides:I"},
     {"MaxUnpool", "kernel_shape:I pads:I strides:I"},
     {"Mod", "fmod:i"},
+    {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", "ignore_index:i reduction:s"},
     {"NonMaxSuppression", "center_point_box:i"},
     {"Optional", "type:g"},
     {"OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceErase "
