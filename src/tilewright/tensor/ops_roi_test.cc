@@ -1,4 +1,5 @@
 // RoiAlign against a plain loop over the samples of each bin, one after the other.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
