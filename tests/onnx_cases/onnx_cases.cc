@@ -197,8 +197,8 @@ not, with the reason and what to do. This page says how well each operator is te
 The ONNX backend cases (Debian's libonnx-testdata and PyPI's onnx) are {} small models of one
 or a few operators. Tilewright supports the operators and types of {} of them; {} of these
 give the expected results. The other {} are refused, each for the reason given at the end.
-A case counts for every operator in it. Attention, RotaryEmbedding, NegativeLogLikelihoodLoss and
-SoftmaxCrossEntropyLoss are read as the operators that they are made of, and have no rows. Other
+A case counts for every operator in it. Attention, DFT, RotaryEmbedding, STFT, NegativeLogLikelihoodLoss
+and SoftmaxCrossEntropyLoss are read as the operators that they are made of, and have no rows. Other
 operators without a row are in no case that is supported, or no node of them is left at run time, as
 of Constant, Shape and those of the next paragraph.
 

@@ -309,5 +309,24 @@ def losses(b):
         b.add("SoftmaxCrossEntropyLoss", [x, labels, weights], b.choice((1, 2)), **attributes)
 
 
+def fourier(b):
+    """Transforms of signals, whole or by frames."""
+    require(b.opset >= 17)
+    parts, onesided, n = b.choice((1, 1, 2)), b.choice((0, 1)), b.between(2, 40)
+    if b.chance(0.4):
+        x, length = b.input(b.real, (b.choice((1, 2)), n, parts)), b.between(1, n)
+        window = b.weights(length, scale=1.0) if b.chance(0.6) else None
+        step, frame = b.constant(b.between(1, 5), I64), b.constant(length, I64)
+        return b.add("STFT", [x, step, window, frame], onesided=onesided if parts == 1 else 0)
+    x = b.pick(rank=(2, 3, 4), where=lambda v: v.size > 0 and v.shape[-1] in (1, 2) and v.rank > 1)
+    parts, axis = x.shape[-1], b.between(0, x.rank - 2)
+    inverse = b.choice((0, 0, 1))
+    onesided = 0 if inverse or parts == 2 else onesided
+    length = b.constant(b.between(1, 2 * x.shape[axis]), I64) if b.chance(0.5) else None
+    if b.opset < 20:
+        return b.add("DFT", [x, length], axis=axis, inverse=inverse, onesided=onesided)
+    b.add("DFT", [x, length, b.constant(axis, I64)], inverse=inverse, onesided=onesided)
+
+
 OPS = [conv] * 8 + [conv_transpose] * 3 + [pool] * 4 + [matmul] * 4 + [gemm] * 2 + [recurrent] * 3
-OPS += [global_pool, max_unpool, einsum, quantised_values, quantised_conv, integer_product, boxes, regions, losses]
+OPS += [global_pool, max_unpool, einsum, quantised_values, quantised_conv, integer_product, boxes, regions, losses, fourier]

@@ -71,6 +71,7 @@ constexpr AttributeRow kAttributeRows[] = {
     {"Col2Im", "dilations:I pads:I strides:I"},
     {"Compress Concat Flatten Gather GatherElements Hardmax LogSoftmax OneHot Scatter Softmax",
      "axis:i"},
+    {"DFT", "axis:i inverse:i onesided:i"},
     {"Constant",
      "value:t value_float:f value_floats:F value_int:i value_ints:I value_string:s "
      "value_strings:S sparse_value:p"},
@@ -136,6 +137,7 @@ constexpr AttributeRow kAttributeRows[] = {
     {"RoiAlign",
      "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i "
      "spatial_scale:f"},
+    {"STFT", "onesided:i"},
     {"RotaryEmbedding", "interleaved:i num_heads:i rotary_embedding_dim:i"},
     {"Scan",
      "body:g directions:I num_scan_inputs:i scan_input_axes:I scan_input_directions:I "

@@ -260,8 +260,10 @@ struct Composition {
 };
 constexpr Composition kCompositions[] = {
     {"Attention", composing::compose_attention},
+    {"DFT", composing::compose_dft},
     {"NegativeLogLikelihoodLoss", composing::compose_loss},
     {"RotaryEmbedding", composing::compose_rotary},
+    {"STFT", composing::compose_stft},
     {"SoftmaxCrossEntropyLoss", composing::compose_loss},
 };
 

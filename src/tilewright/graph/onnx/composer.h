@@ -72,7 +72,9 @@ class Composer {
 
 // One function for each operator, or for several that are alike.
 Ids compose_attention(const Node& node, UpgradeContext& context);
+Ids compose_dft(const Node& node, UpgradeContext& context);
 Ids compose_loss(const Node& node, UpgradeContext& context);
 Ids compose_rotary(const Node& node, UpgradeContext& context);
+Ids compose_stft(const Node& node, UpgradeContext& context);
 
 }  // namespace tilewright::graph::composing

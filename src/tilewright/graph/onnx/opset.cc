@@ -167,6 +167,15 @@ Status old_roi_align(Node& node, Context&) {
   return {};
 }
 
+/// Before opset 20 the axis of a Fourier transform is an attribute, and another by default.
+Status dft_axis_to_input(Node& node, Context& context) {
+  Array axis(DType::I64, {});
+  axis.set_int(0, node.attrs.get_int("axis", 1));
+  set_input(node, 2, context.constant(std::move(axis)));
+  node.attrs.values.erase("axis");
+  return {};
+}
+
 /// Opsets 11 and 12 give an empty tensor for an absent roi or scales.
 Status drop_empty_resize_inputs(Node& node, Context& context) {
   for (size_t i = 1; i < node.inputs.size() && i <= 3; ++i) {
@@ -253,6 +262,7 @@ constexpr int64_t kAlways = std::numeric_limits<int64_t>::max();
 const Rule kRules[] = {
     {"BatchNormalization", 14, old_batch_norm},
     {"Clip", 11, clip_to_inputs},
+    {"DFT", 20, dft_axis_to_input},
     {"Dropout", 10, dropout_mask_like_data},
     {"Dropout", 12, dropout_mask_of_bool},
     {"Dropout", 12, dropout_to_inputs},
