@@ -1,7 +1,9 @@
 // NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: how unlikely scores make given classes.
 //
-// Example: the loss of scores [2, 3] and labels [2] is -GatherElements(scores, labels), summed,
-// averaged, or as it is. source: the ONNX operator specification, opset 22.
+// Example: the loss of scores [2, 3] and labels [2] is the negative of the score in the label's
+// column, summed, averaged, or as it is. Columns are compared with the label rather than gathered,
+// so that any number may be a label: 255, say, for what is ignored. source: the ONNX operator
+// specification, opset 22.
 #include <fmt/format.h>
 
 #include <limits>
@@ -10,6 +12,8 @@
 
 namespace tilewright::graph::composing {
 namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Inputs: scores [batch, class, ...], labels [batch, ...], a weight for each class.
 class LossComposer : Composer {
@@ -21,20 +25,19 @@ class LossComposer : Composer {
     ValueId likelihoods = input(0);
     if (node_.op == "SoftmaxCrossEntropyLoss")
       likelihoods = TW_TRY(add("LogSoftmax", {likelihoods}, {{"axis", int64_t{1}}}));
-    ValueId labels = input(1), ignored = -1;
-    if (ignores_some(labels)) {
-      const ValueId marked = number(labels, static_cast<double>(attr("ignore_index", 0)));
-      ignored = TW_TRY(add("Equal", {labels, marked}));
-      labels = TW_TRY(add("Where", {ignored, number(labels, 0), labels}));  // any class will do
+    is_label_ = TW_TRY(add("Equal", {TW_TRY(add("Unsqueeze", {input(1), ints({1})})), classes()}));
+    // What is no class has probability 0, and an infinite loss.
+    const ValueId likely = TW_TRY(of_label(likelihoods, "ReduceMax", -kInfinite));
+    ValueId loss = TW_TRY(add("Neg", {likely})), weights = -1;
+    if (has(2)) {
+      Ints to(shape(input(0)).size(), 1);
+      to[1] = -1;
+      weights = TW_TRY(of_label(TW_TRY(reshaped(input(2), to)), "ReduceSum", 0));
+      loss = TW_TRY(add("Mul", {loss, weights}));
     }
-    const ValueId columns = TW_TRY(add("Unsqueeze", {labels, ints({1})}));
-    ValueId loss = TW_TRY(add("GatherElements", {likelihoods, columns}, {{"axis", int64_t{1}}}));
-    loss = TW_TRY(add("Neg", {TW_TRY(add("Squeeze", {loss, ints({1})}))}));
-    ValueId weights = has(2) ? TW_TRY(add("Gather", {input(2), labels})) : ValueId{-1};
-    if (weights >= 0) loss = TW_TRY(add("Mul", {loss, weights}));
-    if (ignored >= 0) {
-      // Chosen, not multiplied: the score that stands in for an ignored one may be infinite.
-      const ValueId none = number(loss, 0);
+    if (ignores_some()) {
+      const ValueId mark = number(input(1), static_cast<double>(attr("ignore_index", 0)));
+      const ValueId ignored = TW_TRY(add("Equal", {input(1), mark})), none = number(loss, 0);
       loss = TW_TRY(add("Where", {ignored, none, loss}));
       weights = TW_TRY(add("Where", {ignored, none, weights < 0 ? number(loss, 1) : weights}));
     }
@@ -58,10 +61,25 @@ class LossComposer : Composer {
   }
 
   /// A number that is none of the labels' type is no label.
-  bool ignores_some(ValueId labels) const {
+  bool ignores_some() const {
     const int64_t number = attr("ignore_index", 0);
-    const bool fits = dtype(labels) != DType::I32 || static_cast<int32_t>(number) == number;
+    const bool fits = dtype(input(1)) != DType::I32 || static_cast<int32_t>(number) == number;
     return node_.attrs.has("ignore_index") && fits;
+  }
+
+  /// 0, 1, ... along the axis of classes.
+  ValueId classes() {
+    Shape of(shape(input(0)).size(), 1);
+    of[1] = shape(input(0))[1];
+    Array array(dtype(input(1)), of);
+    for (int64_t i = 0; i < of[1]; ++i) array.set_int(i, i);
+    return context_.constant(std::move(array));
+  }
+
+  /// The value in the column of the label, `none` if there is no such column.
+  Id of_label(ValueId values, const char* combine, double none) {
+    const ValueId chosen = TW_TRY(add("Where", {is_label_, values, number(values, none)}));
+    return add(combine, {chosen, ints({1})}, {{"keepdims", int64_t{0}}});
   }
 
   Id reduced(ValueId loss, ValueId weights) {
@@ -75,6 +93,8 @@ class LossComposer : Composer {
     return add("Div",
                {TW_TRY(add("ReduceSum", {loss}, all)), TW_TRY(add("ReduceSum", {weights}, all))});
   }
+
+  ValueId is_label_ = -1;  ///< [batch, class, ...]
 };
 
 }  // namespace
