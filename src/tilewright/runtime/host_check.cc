@@ -59,6 +59,7 @@ HostResult check_range(const HostAttrs& attrs, const HostInputs& inputs) {
       x.size() % static_cast<int64_t>(least.size()) != 0)
     return fail(ErrorKind::Invalid, "the limits do not fit the values",
                 fmt::format("{} and {} limits for {} values", least.size(), most.size(), x.size()));
+  if (!TW_TRY(inputs.truth(1, true))) return std::vector<Array>{x};
   const int64_t at = TW_TRY(find_outside(x, least, most));
   if (at < 0) return std::vector<Array>{x};
   const size_t i = static_cast<size_t>(at) % least.size();

@@ -41,6 +41,8 @@ class HostInputs {
   Result<Array> get(size_t i) const;
   /// The only element of an integer input, or the default if absent. errors: Invalid.
   Result<int64_t> integer(size_t i, int64_t fallback) const;
+  /// The same for a bool.
+  Result<bool> truth(size_t i, bool fallback) const;
   /// The same for a float input.
   Result<double> real(size_t i, double fallback) const;
 
@@ -96,5 +98,16 @@ HostResult check_range(const HostAttrs& attrs, const HostInputs& inputs);  // ou
 HostResult compress(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult scatter_elements(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult scatter_nd(const HostAttrs& attrs, const HostInputs& inputs);
+// For extents that the run decides (host_dynamic.cc); all as in ONNX but the last, which fills up
+// along attribute `axis` to the shape `bound`, with `fill`: zero, one, lowest or highest.
+HostResult shape_of(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult slice(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult gather(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult concat(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult expand(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult select(const HostAttrs& attrs, const HostInputs& inputs);  // ours: condition, a, b
+HostResult range(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult reshape(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult pad_to_static(const HostAttrs& attrs, const HostInputs& inputs);  // ours, not ONNX
 
 }  // namespace tilewright::runtime

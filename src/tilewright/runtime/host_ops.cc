@@ -16,11 +16,20 @@ struct HostOp {
 // Sorted by name.
 constexpr HostOp kHostOps[] = {{"CheckRange", check_range},
                                {"Compress", compress},
+                               {"Concat", concat},
                                {"Copy", copy},
+                               {"Expand", expand},
+                               {"Gather", gather},
                                {"NonMaxSuppression", non_max_suppression},
                                {"NonZero", non_zero},
+                               {"PadToStatic", pad_to_static},
+                               {"Range", range},
+                               {"Reshape", reshape},
                                {"ScatterElements", scatter_elements},
                                {"ScatterND", scatter_nd},
+                               {"Select", select},
+                               {"Shape", shape_of},
+                               {"Slice", slice},
                                {"TopK", top_k},
                                {"Unique", unique}};
 
@@ -106,6 +115,15 @@ Result<int64_t> HostInputs::integer(size_t i, int64_t fallback) const {
   if (array.size() == 1 && is_int(array.dtype())) return array.get_int(0);
   return fail(
       ErrorKind::Invalid, fmt::format("input {} is not one integer", i),
+      fmt::format("it is {} {}", tilewright::name(array.dtype()), to_string(array.shape())));
+}
+
+Result<bool> HostInputs::truth(size_t i, bool fallback) const {
+  if (!has(i)) return fallback;
+  const Array& array = arrays_[i];
+  if (array.size() == 1 && array.dtype() == DType::Bool) return array.get_int(0) != 0;
+  return fail(
+      ErrorKind::Invalid, fmt::format("input {} is not one bool", i),
       fmt::format("it is {} {}", tilewright::name(array.dtype()), to_string(array.shape())));
 }
 

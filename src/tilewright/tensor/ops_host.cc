@@ -4,6 +4,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/counted.h"
+#include "tilewright/tensor/ops_dynamic.h"
 #include "tilewright/tensor/ops_movement.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/value_limits.h"
@@ -163,6 +164,7 @@ void add_host_ops(std::vector<OpDef>& table) {
     table.push_back(std::move(def));
   }
   add_check_op(table);
+  add_dynamic_ops(table);
 }
 
 }  // namespace tilewright::tensor

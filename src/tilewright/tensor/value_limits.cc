@@ -98,7 +98,7 @@ std::vector<std::string> ops_with_limits() {
 }
 
 void add_check_op(std::vector<OpDef>& table) {
-  OpDef def = movement_row("CheckRange", 1, 1, infer_check, nullptr);
+  OpDef def = movement_row("CheckRange", 1, 2, infer_check, nullptr);
   def.domain = "tilewright";
   def.fusion = Fusion::Opaque;
   def.host = "CheckRange";

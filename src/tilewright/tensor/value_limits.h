@@ -25,7 +25,8 @@ std::vector<ValueLimits> value_limits(const OpCall& call);
 std::vector<std::string> ops_with_limits();
 
 /// Adds tilewright::CheckRange: hands on its input, integers, after every element was found between
-/// attributes `least` and `most`; `what` and `of` say in a message what they are.
+/// attributes `least` and `most`; `what` and `of` say in a message what they are. A second
+/// input, one bool, says whether it looks at all.
 void add_check_op(std::vector<OpDef>& table);
 
 }  // namespace tilewright::tensor

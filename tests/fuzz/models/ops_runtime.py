@@ -2,6 +2,7 @@
 
 import numpy as np
 from builder import BOOL, FLOAT, I32, I64, Unfit, require
+from ops_dynamic import STEPS
 from ops_elementwise import axes_operand
 
 
@@ -93,8 +94,9 @@ def looked_up(b, x, axis):
 def behind_run_time(b):
     x, axis = found(b)
     b.terminal.add(x.name)
-    for _ in range(b.between(1, 4)):
-        step = b.choice((element_by_element, element_by_element, view, view, cut_or_joined, looked_up))
+    for _ in range(b.between(1, 5)):
+        plain = (element_by_element, element_by_element, view, view, cut_or_joined, looked_up)
+        step = b.choice(plain if b.chance(0.5) else STEPS)
         mark = b.mark()
         try:
             x, axis = step(b, x, axis)

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tilewright/graph/ir/edit.h"
-#include "tilewright/graph/onnx/dynamic.h"
+#include "tilewright/graph/onnx/dynamic_nodes.h"
 #include "tilewright/graph/onnx/import.h"
 #include "tilewright/graph/onnx/import_tensor.h"
 #include "tilewright/graph/onnx/opset.h"
@@ -51,7 +51,7 @@ struct Subgraph {
   std::set<std::string> read;
 };
 
-class Importer {
+class Importer : private NodeSink {
  public:
   Importer(tilewright_onnx::ModelProto& model, std::string folder, const ImportOptions& options);
   Result<Graph> run();
@@ -132,7 +132,10 @@ class Importer {
                       const Values& given);
   /// Whether one more iteration fits. errors: Unsupported.
   Status count_iteration(const Call& call, int64_t done, const std::string& of);
+  /// onnx/importer_branches.cc, with the next.
   Result<Values> import_if(const Call& call);
+  /// The outputs of a branch that is taken where `taken` holds.
+  Result<Values> run_branch(const Call& call, const char* name, ValueId taken);
   Result<Values> import_loop(const Call& call);
   Result<Values> import_scan(const Call& call);
   struct ScanAxes;
@@ -171,11 +174,15 @@ class Importer {
 
   // The graph so far (onnx/importer_fold.cc).
   /// Infers, checks, folds if cheap, and appends. errors: what does not fit.
-  Result<std::vector<ValueId>> add(Node node, int num_outputs);
+  Result<std::vector<ValueId>> add(Node node, int num_outputs) override;
+  /// The same with results of known types and extents.
+  Result<std::vector<ValueId>> append(Node node, const tensor::OpCall& call,
+                                      const std::vector<tensor::TensorType>& types,
+                                      const std::vector<Extent>& extents) override;
+  const Graph& graph() const override { return graph_; }
+  bool decided_by_run(ValueId id) const override { return runtime_[static_cast<size_t>(id)]; }
+  void compute(ValueId id) override { (void)force(id); }
   Status need_constants(const Node& node);
-  /// Says in `types` which axes are known only at run time. errors: Unsupported.
-  Result<std::vector<Extent>> place_extents(const tensor::OpCall& call, const Node& node,
-                                            std::vector<tensor::TensorType>& types);
   /// Puts a CheckRange before every operand that decides at run time where `node` reads or writes.
   Status check_operands(Node& node, const tensor::OpCall& call);
   Status add_bytes(const tensor::TensorType& type);
@@ -187,7 +194,7 @@ class Importer {
   std::string inputs_behind(ValueId id) const;
   /// Makes those inputs constants if `constants_if_needed` has them all.
   bool bind_if_offered(ValueId id);
-  ValueId add_constant(const std::string& name, Array array);
+  ValueId add_constant(const std::string& name, Array array) override;
 
   void report(Error error, const std::string& where = {});
   void report(ErrorKind kind, std::string what, const std::string& where, std::string why = {},
@@ -200,9 +207,8 @@ class Importer {
   ExternalData external_;
   Graph graph_;
   FreshNames names_;
-  std::vector<int> producer_;          ///< node index of each value, -1 if none
-  std::map<ValueId, Extent> extents_;  ///< of values that have one known only at run time
-  int next_extent_ = 0;
+  std::vector<int> producer_;  ///< node index of each value, -1 if none
+  DynamicNodes dynamic_{*this};
   std::vector<Values> sequences_;  ///< the value kSequence - i is the i-th
   std::vector<bool> runtime_;      ///< whether the value depends on an input of the graph
   std::vector<Error> errors_;

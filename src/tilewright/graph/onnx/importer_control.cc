@@ -199,14 +199,6 @@ Result<ValueId> Importer::stacked(const Call& call, const Values& parts, int64_t
   return add_part(call, "Concat", std::move(slices), {{"axis", axis}});
 }
 
-Result<Importer::Values> Importer::import_if(const Call& call) {
-  if (call.node.inputs.size() != 1) return fail(ErrorKind::Invalid, "If needs one condition");
-  const int64_t condition = TW_TRY(known_scalar(call.node.inputs[0], "the condition of this If"));
-  const Subgraph branch =
-      TW_TRY(open_subgraph(call, condition != 0 ? "then_branch" : "else_branch"));
-  return run_subgraph(branch, call, "", {});
-}
-
 namespace {
 
 bool all_known(const std::vector<ValueId>& ids, ValueId unknown) {

@@ -175,20 +175,6 @@ Status Importer::need_constants(const Node& node) {
   return {};
 }
 
-Result<std::vector<Extent>> Importer::place_extents(const tensor::OpCall& call, const Node& node,
-                                                    std::vector<tensor::TensorType>& types) {
-  std::vector<Extent> inputs;
-  for (ValueId id : node.inputs) {
-    const auto it = extents_.find(id);
-    const bool dynamic =
-        it != extents_.end() && graph_.values[static_cast<size_t>(id)].type.dynamic_axis >= 0;
-    inputs.push_back(dynamic ? it->second : Extent());
-  }
-  std::vector<Extent> extents = TW_TRY(dynamic_extents(call, inputs, types, next_extent_));
-  for (size_t i = 0; i < types.size(); ++i) types[i].dynamic_axis = extents[i].axis;
-  return extents;
-}
-
 Status Importer::check_operands(Node& node, const tensor::OpCall& call) {
   if (!tensor::find_op(node.domain, node.op)->host.empty()) return {};  // looks at each itself
   for (const tensor::ValueLimits& limits : tensor::value_limits(call)) {
@@ -200,6 +186,7 @@ Status Importer::check_operands(Node& node, const tensor::OpCall& call) {
     check.op = "CheckRange";
     check.name = node.name + "." + limits.what;
     check.inputs = {operand};
+    if (dynamic_.guard >= 0) check.inputs.push_back(dynamic_.guard);
     check.attrs.values["least"] = limits.least;
     check.attrs.values["most"] = limits.most;
     check.attrs.values["what"] = limits.what;
@@ -211,6 +198,7 @@ Status Importer::check_operands(Node& node, const tensor::OpCall& call) {
 }
 
 Result<std::vector<ValueId>> Importer::add(Node node, int num_outputs) {
+  if (auto made = TW_TRY(dynamic_.add(node, num_outputs))) return *std::move(made);
   TW_TRY_STATUS(need_constants(node));
   node.outputs.assign(static_cast<size_t>(num_outputs), -1);
   const tensor::OpCall call = op_call(graph_, node);
@@ -219,8 +207,15 @@ Result<std::vector<ValueId>> Importer::add(Node node, int num_outputs) {
     return fail(ErrorKind::Invalid, fmt::format("{} has {} outputs here, but yields {}", node.op,
                                                 num_outputs, types.size()));
   types.resize(static_cast<size_t>(num_outputs), types[0]);  // optional outputs nobody reads
-  const std::vector<Extent> extents = TW_TRY(place_extents(call, node, types));
+  const std::vector<Extent> extents = TW_TRY(dynamic_.place(call, node, types));
+  for (size_t i = 0; i < types.size(); ++i) types[i].dynamic_axis = extents[i].axis;
   TW_TRY_STATUS(check_operands(node, call));
+  return append(std::move(node), call, types, extents);
+}
+
+Result<std::vector<ValueId>> Importer::append(Node node, const tensor::OpCall& call,
+                                              const std::vector<tensor::TensorType>& types,
+                                              const std::vector<Extent>& extents) {
   for (const tensor::TensorType& type : types) TW_TRY_STATUS(add_bytes(type));
   node.name = names_.node(node.name);
   int64_t input_bytes = 0, output_bytes = 0;
@@ -236,9 +231,9 @@ Result<std::vector<ValueId>> Importer::add(Node node, int num_outputs) {
     node.outputs[i] = graph_.add_value(fmt::format("#{}.{}", index, i), types[i]);
     producer_.push_back(index);
     runtime_.push_back(runtime);
-    if (extents[i].axis >= 0) extents_[node.outputs[i]] = extents[i];
     output_bytes += *checked_bytes(types[i].dtype, types[i].shape);
   }
+  dynamic_.note(node, call, extents, runtime);
   graph_.nodes.push_back(node);
   auto known = fold_trivially(call, types);
   if (known) {
