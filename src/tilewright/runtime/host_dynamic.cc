@@ -71,6 +71,37 @@ Array sliced_along(const Array& x, size_t axis, int64_t start, int64_t end, int6
   return result;
 }
 
+/// Fills `result` with `x`, seen as of extents `from`: 1, or those of the result. The last axes are
+/// written at once: copied where both have the same extents, repeated where `x` has 1.
+void spread(const Array& x, const Shape& from, Array& result) {
+  const Shape& shape = result.shape();
+  if (result.size() == 0) return;
+  size_t outer = shape.size();
+  const bool repeats = outer > 0 && from[outer - 1] != shape[outer - 1];
+  int64_t run = 1;
+  while (outer > 0 && (repeats ? from[outer - 1] == 1 : from[outer - 1] == shape[outer - 1]))
+    run *= shape[--outer];
+  std::vector<int64_t> strides = dense_strides(from), at(outer, 0);
+  for (size_t i = 0; i < outer; ++i)
+    if (from[i] == 1) strides[i] = 0;
+  const auto element = static_cast<size_t>(storage_bytes(x.dtype(), 1));
+  const size_t bytes = element * static_cast<size_t>(run);
+  int64_t source = 0;
+  for (char *to = bytes_of(result), *end = to + result.bytes(); to < end; to += bytes) {
+    const char* first = bytes_of(x) + static_cast<size_t>(source) * element;
+    size_t done = repeats ? element : bytes;
+    std::memcpy(to, first, done);
+    for (; done < bytes; done += std::min(done, bytes - done))
+      std::memcpy(to + done, to, std::min(done, bytes - done));
+    for (size_t axis = outer; axis-- > 0;) {
+      source += strides[axis];
+      if (++at[axis] < shape[axis]) break;
+      source -= strides[axis] * shape[axis];
+      at[axis] = 0;
+    }
+  }
+}
+
 /// Sets every element to the neutral one of a reduction. errors: Invalid (no such name).
 template <class T>
 Status fill_with(std::span<T> values, const std::string& fill) {
@@ -258,22 +289,7 @@ HostResult expand(const HostAttrs& attrs, const HostInputs& inputs) {
   }
   TW_TRY_STATUS(check_size(attrs, shape));
   Array result(x.dtype(), shape);
-  std::vector<int64_t> strides = dense_strides(from);
-  for (size_t i = 0; i < rank; ++i)
-    if (from[i] == 1) strides[i] = 0;
-  const auto bytes = static_cast<size_t>(storage_bytes(x.dtype(), 1));
-  std::vector<int64_t> at(rank, 0);
-  int64_t source = 0;
-  for (int64_t i = 0; i < result.size(); ++i) {
-    std::memcpy(bytes_of(result) + static_cast<size_t>(i) * bytes,
-                bytes_of(x) + static_cast<size_t>(source) * bytes, bytes);
-    for (size_t axis = rank; axis-- > 0;) {
-      source += strides[axis];
-      if (++at[axis] < shape[axis]) break;
-      source -= strides[axis] * shape[axis];
-      at[axis] = 0;
-    }
-  }
+  spread(x, from, result);
   return std::vector<Array>{result};
 }
 

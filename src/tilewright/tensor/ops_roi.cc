@@ -184,15 +184,23 @@ Tensor combine_samples(const OpCall& call, const RoiMode& m, const RoiAxis (&axe
                        const Tensor& x, const Tensor& image, const std::vector<Dim>& space) {
   const RoiSamples rows = roi_samples(axes[0], m.ratio), columns = roi_samples(axes[1], m.ratio);
   const std::vector<Dim> over{{"sy", rows.count}, {"sx", columns.count}, {"ky", 2}, {"kx", 2}};
+  // Channels lie side by side, so that a vector of them is read at once.
+  const std::vector<Dim> last{{"n", x.dim(0)}, {"y", x.dim(2)}, {"x", x.dim(3)}, {"c", x.dim(1)}};
+  const Tensor pixels = compute(call.op + ".pixels", last,
+                                [&](const Indices& at) { return x({at[0], at[3], at[1], at[2]}); });
   auto value = [&](const Indices& at, const Indices& tap) {
-    const Indices row{at[0], at[2], tap[0]}, column{at[0], at[3], tap[1]};
+    const Indices row{at[0], at[1], tap[0]}, column{at[0], at[2], tap[1]};
     const Expr weight = rows.weight(row, tap[2]) * columns.weight(column, tap[3]);
-    const Expr pixel = x({image({at[0]}), at[1], rows.pixel(row, tap[2], axes[0].pixels()),
-                          columns.pixel(column, tap[3], axes[1].pixels())});
+    const Expr pixel = pixels({image({at[0]}), rows.pixel(row, tap[2], axes[0].pixels()),
+                               columns.pixel(column, tap[3], axes[1].pixels()), at[3]});
     const Expr counts = logical_and(rows.place(row) >= 0, columns.place(column) >= 0);
     return select(counts, weight * cast(weight.dtype(), pixel), const_of(weight.dtype(), 0));
   };
-  return reduce(call.op + ".samples", space, over, m.max ? Combine::Max : Combine::Add, value);
+  const std::vector<Dim> channels_last{space[0], space[2], space[3], space[1]};
+  const Tensor samples =
+      reduce(call.op + ".samples", channels_last, over, m.max ? Combine::Max : Combine::Add, value);
+  return compute(call.op + ".bins", space,
+                 [&](const Indices& at) { return samples({at[0], at[2], at[3], at[1]}); });
 }
 
 /// How much each pixel of an axis counts in the sum over a bin's samples: [region, bin, pixel].

@@ -64,7 +64,7 @@ Extent DynamicNodes::extent_of(ValueId id) const {
 }
 
 std::optional<Numbers> DynamicNodes::numbers_of(ValueId id) {
-  if (id < 0 || !is_int(value(id).type.dtype) || element_count(shape(id)) > kMostNumbers)
+  if (id < 0 || is_float(value(id).type.dtype) || element_count(shape(id)) > kMostNumbers)
     return std::nullopt;
   if (!value(id).constant && !sink_.decided_by_run(id)) sink_.compute(id);
   if (value(id).constant) return exact_numbers(*value(id).constant);
@@ -84,11 +84,24 @@ void DynamicNodes::note(const Node& node, const tensor::OpCall& call,
   for (size_t i = 0; i < extents.size(); ++i)
     if (extents[i].axis >= 0) extents_[node.outputs[i]] = extents[i];
   if (node.domain.empty() && node.op == "NonZero") non_zeros_[node.inputs[0]] = node.outputs[0];
-  if (!runtime || node.outputs.size() != 1 || !is_int(value(node.outputs[0]).type.dtype)) return;
+  if (!runtime || node.outputs.size() != 1 || is_float(value(node.outputs[0]).type.dtype)) return;
   std::vector<std::optional<Numbers>> numbers;
   for (ValueId id : node.inputs) numbers.push_back(numbers_of(id));
   if (auto known = derived_numbers(call, numbers, shape(node.outputs[0])))
     numbers_[node.outputs[0]] = *std::move(known);
+}
+
+std::optional<Array> DynamicNodes::settled(ValueId id) const {
+  const auto found = numbers_.find(id);
+  if (found == numbers_.end()) return std::nullopt;
+  const Numbers& numbers = found->second;
+  Array array(value(id).type.dtype, shape(id));
+  if (static_cast<size_t>(array.size()) != numbers.size()) return std::nullopt;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!numbers[i].exact) return std::nullopt;
+    array.set_int(static_cast<int64_t>(i), numbers[i].most);
+  }
+  return array;
 }
 
 int DynamicNodes::extent_named(const std::string& text) {
@@ -281,6 +294,21 @@ Result<DynamicNodes::Made> DynamicNodes::reduce(const Node& node, int num_output
   return in_static(node, num_outputs, node.inputs[0], same_rank ? extent.axis : -1, fill);
 }
 
+/// Whether a Pad adds nothing along `axis`, or a Resize does not scale it.
+bool DynamicNodes::keeps_axis(const Node& node, int axis, int rank) {
+  const size_t operand = node.op == "Pad" ? 1 : 2;
+  const auto given = [&](size_t i) { return i < node.inputs.size() && node.inputs[i] >= 0; };
+  if (!given(operand) || given(3) || node.attrs.has("axes")) return false;
+  sink_.compute(node.inputs[operand]);
+  const std::optional<Array>& known = value(node.inputs[operand]).constant;
+  const auto count = static_cast<int64_t>(rank) * (node.op == "Pad" ? 2 : 1);
+  if (!known || known->size() != count) return false;
+  const std::vector<double> numbers = known->to_doubles();
+  const auto at = static_cast<size_t>(axis);
+  if (node.op == "Pad") return numbers[at] == 0 && numbers[at + static_cast<size_t>(rank)] == 0;
+  return numbers[at] == 1;
+}
+
 /// Operators whose rows along the axis have nothing to do with each other.
 Result<DynamicNodes::Made> DynamicNodes::row_by_row(const Node& node, int num_outputs) {
   const auto dynamic = [&](size_t i) {
@@ -309,6 +337,8 @@ Result<DynamicNodes::Made> DynamicNodes::row_by_row(const Node& node, int num_ou
     if (row || batch)
       return in_static(node, num_outputs, like, axis + std::max(0, by - rank), nullptr);
   }
+  if ((node.op == "Pad" || node.op == "Resize") && keeps_axis(node, axis, rank))
+    return in_static(node, num_outputs, like, axis, nullptr);
   if (node.op == "LayerNormalization" && axis < axis_attr(node, static_cast<size_t>(rank), -1))
     return in_static(node, num_outputs, like, axis, nullptr);
   return std::nullopt;

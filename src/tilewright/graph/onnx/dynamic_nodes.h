@@ -48,6 +48,9 @@ class DynamicNodes {
   /// Follows what a node that was appended says about its results; `runtime`: the run decides them.
   void note(const Node& node, const tensor::OpCall& call, const std::vector<Extent>& extents,
             bool runtime);
+  /// The value of `id` where it is the same whatever the run finds: the extents of a tensor that
+  /// are known.
+  std::optional<Array> settled(ValueId id) const;
   /// One of two values, by a condition of the run; `name` is that of the node that it stands for.
   /// errors: Unsupported (other types, two extents that differ).
   Result<ValueId> choose(const std::string& name, ValueId condition, ValueId yes, ValueId no);
@@ -94,6 +97,7 @@ class DynamicNodes {
 
   // Rules (onnx/dynamic_nodes.cc): operators that work row by row, and reductions.
   Result<Made> row_by_row(const Node& node, int num_outputs);
+  bool keeps_axis(const Node& node, int axis, int rank);
   Result<Made> keep_static(const Node& node, int num_outputs);
   Result<Made> reduce(const Node& node, int num_outputs);
   Result<Made> mean(const Node& node, int num_outputs);

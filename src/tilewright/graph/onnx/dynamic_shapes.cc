@@ -240,7 +240,7 @@ Result<Number> DynamicNodes::sliced_axis(const Node& node, const Number& whole, 
   }
   int64_t most = whole.most;
   if (end.most >= 0) most = std::min(most, end.most);  // an end below 0 counts from the back
-  most = start.most >= 0 ? most - start.most : std::min(most, -start.most);
+  most = start.most >= 0 ? most - start.most : std::min(most, -std::max(start.most, -most));
   const bool front = whole.exact && start.most == 0 && step == 1 && end.most <= whole.most;
   if (front && end.extent >= 0) return Number{end.most, false, end.extent};
   const std::string of = end.exact         ? std::to_string(end.most)
@@ -326,8 +326,8 @@ Result<DynamicNodes::Made> DynamicNodes::concat(const Node& node, int num_output
   if (axis < 0) axis += static_cast<int64_t>(bound.size());
   if (axis < 0 || axis >= static_cast<int64_t>(bound.size())) return std::nullopt;
   int64_t total = 0;
-  bool dynamic = false;
   std::vector<std::string> parts;
+  std::vector<Extent> extents;
   for (ValueId id : node.inputs) {
     const Extent extent = extent_of(id);
     const Shape part = shape(id);
@@ -336,13 +336,15 @@ Result<DynamicNodes::Made> DynamicNodes::concat(const Node& node, int num_output
     for (size_t i = 0; i < part.size(); ++i)
       if (static_cast<int64_t>(i) != axis && part[i] != bound[i]) return std::nullopt;
     const int64_t here = part[static_cast<size_t>(axis)];
-    dynamic = dynamic || extent.axis >= 0;
     total += here;
+    if (here == 0) continue;
     parts.push_back(extent.axis >= 0 ? fmt::format("extent {}", extent.id) : std::to_string(here));
+    if (extent.axis >= 0) extents.push_back(extent);
   }
-  if (!dynamic) return std::nullopt;
+  if (extents.empty()) return std::nullopt;
   bound[static_cast<size_t>(axis)] = total;
-  const int id = extent_named(fmt::format("{}", fmt::join(parts, " + ")));
+  const int id =
+      parts.size() == 1 ? extents[0].id : extent_named(fmt::format("{}", fmt::join(parts, " + ")));
   return TW_TRY(add_host(node, "DynamicConcat", node.inputs, std::move(bound),
                          {static_cast<int>(axis), id}, num_outputs, {{"axis", axis}}));
 }

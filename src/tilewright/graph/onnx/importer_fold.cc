@@ -239,6 +239,9 @@ Result<std::vector<ValueId>> Importer::append(Node node, const tensor::OpCall& c
   if (known) {
     graph_.values[static_cast<size_t>(node.outputs[0])].constant = std::move((*known)[0]);
     runtime_[static_cast<size_t>(node.outputs[0])] = false;
+  } else if (auto settled = dynamic_.settled(node.outputs[0])) {
+    graph_.values[static_cast<size_t>(node.outputs[0])].constant = *std::move(settled);
+    runtime_[static_cast<size_t>(node.outputs[0])] = false;
   } else if (!runtime && !carries_scales(node) && input_bytes <= kEagerInput &&
              output_bytes <= kEagerOutput && known_inputs(graph_, node)) {
     (void)evaluate_node(static_cast<size_t>(index));  // it stays a node if it cannot be computed

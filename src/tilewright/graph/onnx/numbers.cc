@@ -13,7 +13,6 @@ namespace {
 
 using tensor::OpCall;
 using Known = std::optional<Numbers>;
-constexpr int64_t kMostNumber = int64_t{1} << 40;  ///< larger bounds are of no use
 
 struct Followed {
   const OpCall& call;
@@ -89,17 +88,17 @@ std::optional<Number> combined(const std::string& op, const Number& a, const Num
     if (b.exact && (min ? b.most >= a.most : b.most == 0)) return a;
     return Number{min ? std::min(a.most, b.most) : std::max(a.most, b.most), exact};
   }
+  int64_t result = 0;
   if (op == "Add") {
     if (a.exact && a.most == 0) return b;
     if (b.exact && b.most == 0) return a;
-    const int64_t sum = a.most + b.most;
-    return sum > kMostNumber ? std::nullopt : std::optional(Number{sum, exact});
+    if (__builtin_add_overflow(a.most, b.most, &result)) return std::nullopt;
+    return Number{result, exact};
   }
   if (a.exact && a.most == 1) return b;
   if (b.exact && b.most == 1) return a;
-  if (a.most < 0 || b.most < 0 || (a.most > 0 && b.most > kMostNumber / a.most))
-    return std::nullopt;
-  return Number{a.most * b.most, exact};
+  if (__builtin_mul_overflow(a.most, b.most, &result)) return std::nullopt;
+  return Number{result, exact};
 }
 
 Known arithmetic(const Followed& f) {
@@ -144,12 +143,33 @@ Known reduced(const Followed& f) {
   return Numbers{all};
 }
 
+/// 0 or 1, where bounds can tell: no extent is -1.
+Known equal(const Followed& f) {
+  const Known a = f.broadcast(0), b = f.broadcast(1);
+  if (!a || !b) return std::nullopt;
+  Numbers out;
+  for (size_t k = 0; k < a->size(); ++k) {
+    const Number &x = (*a)[k], &y = (*b)[k];
+    const bool same = x == y && (x.exact || x.extent >= 0);
+    const auto outside = [](const Number& one, const Number& other) {
+      return one.exact && (one.most < 0 || one.most > other.most);
+    };
+    const bool differ = (x.exact && y.exact && x.most != y.most) || outside(x, y) || outside(y, x);
+    out.push_back({same || !differ ? 1 : 0, same || differ});
+  }
+  return out;
+}
+
 Known chosen(const Followed& f) {
-  const Known yes = f.broadcast(1), no = f.broadcast(2);
+  const Known condition = f.broadcast(0), yes = f.broadcast(1), no = f.broadcast(2);
   if (!yes || !no) return std::nullopt;
   Numbers out;
   for (size_t k = 0; k < yes->size(); ++k) {
     const Number &a = (*yes)[k], &b = (*no)[k];
+    if (condition && (*condition)[k].exact) {
+      out.push_back((*condition)[k].most != 0 ? a : b);
+      continue;
+    }
     if (a != b && (a.most < 0 || b.most < 0)) return std::nullopt;
     out.push_back(a == b ? a : Number{std::max(a.most, b.most)});
   }
@@ -160,35 +180,24 @@ struct NumberRow {
   const char* op;
   Known (*rule)(const Followed&);
 };
-constexpr NumberRow kNumberRows[] = {{"Identity", same_elements},
-                                     {"Reshape", same_elements},
-                                     {"Squeeze", same_elements},
-                                     {"Unsqueeze", same_elements},
-                                     {"Flatten", same_elements},
-                                     {"Cast", cast},
-                                     {"Gather", gathered},
-                                     {"Slice", sliced},
-                                     {"Concat", joined},
-                                     {"Min", arithmetic},
-                                     {"Max", arithmetic},
-                                     {"Add", arithmetic},
-                                     {"Mul", arithmetic},
-                                     {"Div", divided},
-                                     {"ReduceMin", reduced},
-                                     {"ReduceMax", reduced},
-                                     {"ReduceSum", reduced},
-                                     {"ReduceProd", reduced},
-                                     {"Where", chosen}};
+constexpr NumberRow kNumberRows[] = {{"Identity", same_elements}, {"Reshape", same_elements},
+                                     {"Squeeze", same_elements},  {"Unsqueeze", same_elements},
+                                     {"Flatten", same_elements},  {"Cast", cast},
+                                     {"Gather", gathered},        {"Slice", sliced},
+                                     {"Concat", joined},          {"Min", arithmetic},
+                                     {"Max", arithmetic},         {"Add", arithmetic},
+                                     {"Mul", arithmetic},         {"Div", divided},
+                                     {"ReduceMin", reduced},      {"ReduceMax", reduced},
+                                     {"ReduceSum", reduced},      {"ReduceProd", reduced},
+                                     {"Where", chosen},           {"Equal", equal}};
 
 }  // namespace
 
 std::optional<Numbers> exact_numbers(const Array& value) {
-  if (!is_int(value.dtype()) || value.size() > kMostNumbers) return std::nullopt;
+  if (!(is_int(value.dtype()) || value.dtype() == DType::Bool) || value.size() > kMostNumbers)
+    return std::nullopt;
   Numbers out;
-  for (int64_t v : value.to_ints()) {
-    if (v < -kMostNumber || v > kMostNumber) v = v < 0 ? -kMostNumber : kMostNumber;
-    out.push_back({v, true});
-  }
+  for (int64_t v : value.to_ints()) out.push_back({v, true});
   return out;
 }
 

@@ -9,7 +9,7 @@
 
 namespace tilewright::graph {
 
-/// An integer; of at least 0 unless it is exact.
+/// An integer, of at least 0 unless it is exact; or a bool, 0 or 1.
 struct Number {
   int64_t most = 0;    ///< an upper bound
   bool exact = false;  ///< it is `most`, whatever the run finds

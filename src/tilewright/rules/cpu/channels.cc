@@ -20,6 +20,14 @@ struct ChannelPair {
   const BlockFacts* sum = nullptr;
 };
 
+/// Whether data decides which element is read: no strip of rows is known to hold it.
+bool looks_up(const Load& load) {
+  bool found = false;
+  for (const Expr& index : load.indices)
+    walk(index, [&](const Expr& e) { found = found || e.as<Load>() != nullptr; });
+  return found;
+}
+
 /// Whether one index of `load` moves with the channel block that `sum` writes and with its taps.
 bool crosses_blocks(const BlockFacts& sum, const Load& load) {
   const VarRef* channel = sum.store->indices[kBlockAxis].as<VarRef>();
@@ -38,7 +46,7 @@ Answer<ChannelPair> find_channel_pair(const Func& func, const std::vector<BlockF
     if (sum.kind != BlockFacts::Kind::Reduce || product_of(sum)) continue;
     if (sum.store->indices.size() <= kRowAxis + 1) continue;
     for (const Load& load : sum.loads) {
-      if (!crosses_blocks(sum, load)) continue;
+      if (!crosses_blocks(sum, load) || looks_up(load)) continue;
       reason = fmt::format("no block of the kernel makes `{}` for `{}` alone", load.buffer.name(),
                            sum.name);
       if (is_output(func, load.buffer)) continue;
