@@ -15,6 +15,19 @@ exits 2 "an index beyond the real extent is refused" "index 3 of input 1 is outs
 exits 0 "an extent of the run inside a kernel" -- verify inside.onnx --against interp,ort
 exits 0 "compiles" -- compile inside.onnx -o inside.twm
 exits 0 "and agrees from its package" -- verify inside.twm --model inside.onnx
+exits 0 "a detector in two stages" -- verify stages.onnx --against interp,ort --input scores=@stages.scores.npy \
+  --input x=@stages.x.npy --input boxes=@stages.boxes.npy
+exits 0 "compiles" -- compile stages.onnx -o stages.twm
+exits 0 "and agrees from its package" -- verify stages.twm --model stages.onnx --input scores=@stages.scores.npy \
+  --input x=@stages.x.npy --input boxes=@stages.boxes.npy
+exits 0 "that finds nothing" -- verify stages.onnx --against interp,ort --input scores=@stages.none.npy \
+  --input x=@stages.x.npy --input boxes=@stages.boxes.npy
+exits 0 "an index of a branch that is not taken" -- verify branch.onnx --against interp,ort \
+  --input c=@branch.c.npy --input taken=@branch.no.npy
+exits 2 "and of one that is" "index 0 is out of range" -- run branch.onnx --input c=@branch.c.npy \
+  --input taken=@branch.yes.npy
+exits 3 "a loop as long as the run decides" "the number of iterations of this Loop is known only at run time" -- \
+  check loop.onnx
 exits 3 "two run-time extents are refused at check" "axis 1 is known only at run time" -- check unique.onnx
 exits 3 "sums of two run-time extents are refused at check" "whether its inputs fit" -- check sum.onnx
 

@@ -175,3 +175,131 @@ save(
     [("x", T.FLOAT, [2, 3, 4]), ("i", T.INT64, [2, 5, 1]), ("n", T.INT32, [9]), ("d", T.INT32, [9])],
     [("g", T.FLOAT, None), ("q", T.INT32, None)],
 )
+
+# A detector in two stages, as exporters write them: at most 12 of the best boxes that score at all, those of them that
+# do not overlap, what the image shows there, and of that the classes that are likely.
+def branch(name, nodes, output, kind=T.INT64):
+    return h.make_graph(nodes, name, [], [h.make_tensor_value_info(output, kind, [None])])
+
+
+none = branch("none", [h.make_node("Constant", [], ["no_rows"], value=numpy_helper.from_array(np.zeros(0, np.int64)))],
+              "no_rows")  # fmt: skip
+some = branch(
+    "some",
+    [
+        h.make_node("ReduceMax", ["near"], ["furthest"], keepdims=0),
+        h.make_node("Mul", ["near", "furthest"], ["moved"]),
+        h.make_node("Unsqueeze", ["moved", "zero"], ["batch"]),
+        h.make_node("Unsqueeze", ["best", "zero_one"], ["standing"]),
+        h.make_node("NonMaxSuppression", ["batch", "standing", "many", "overlap"], ["chosen"]),
+        h.make_node("Gather", ["chosen", "two"], ["column"], axis=1),
+        h.make_node("Squeeze", ["column", "one"], ["alone"]),
+    ],
+    "alone",
+)
+boxes = np.sort(rng.random((60, 2, 2)).astype(np.float32) * 24, axis=1)
+boxes[:, 1] += 2
+save(
+    "stages",
+    [
+        h.make_node("Greater", ["scores", "least"], ["good"]),
+        h.make_node("NonZero", ["good"], ["places"]),
+        h.make_node("Squeeze", ["places", "zero"], ["rows"]),
+        h.make_node("Gather", ["scores", "rows"], ["kept"]),
+        h.make_node("Gather", ["boxes", "rows"], ["corners"]),
+        h.make_node("Shape", ["kept"], ["found"]),
+        h.make_node("Concat", ["twelve", "found"], ["both"], axis=0),
+        h.make_node("ReduceMin", ["both"], ["count"], keepdims=1),
+        h.make_node("TopK", ["kept", "count"], ["best", "order"], axis=0),
+        h.make_node("Gather", ["corners", "order"], ["near"]),
+        h.make_node("Size", ["near"], ["size"]),
+        h.make_node("Equal", ["size", "nothing"], ["empty"]),
+        h.make_node("If", ["empty"], ["keep"], then_branch=none, else_branch=some),
+        h.make_node("Slice", ["keep", "zero", "eight"], ["first"]),
+        h.make_node("Gather", ["near", "first"], ["regions"]),
+        h.make_node("Shape", ["first"], ["number"]),
+        h.make_node("ConstantOfShape", ["number"], ["images"], value=h.make_tensor("v", T.INT64, [1], [0])),
+        h.make_node(
+            "RoiAlign", ["x", "regions", "images"], ["shown"], output_height=3, output_width=3, sampling_ratio=2,
+            spatial_scale=0.5,
+        ),  # fmt: skip
+        h.make_node("Flatten", ["shown"], ["flat"]),
+        h.make_node("Gemm", ["flat", "w", "bias"], ["hidden"]),
+        h.make_node("Relu", ["hidden"], ["active"]),
+        h.make_node("Gemm", ["active", "v", "u"], ["logits"]),
+        h.make_node("Softmax", ["logits"], ["classes"], axis=1),
+        h.make_node("Reshape", ["classes", "minus"], ["each"]),
+        h.make_node("Greater", ["each", "likely"], ["sure"]),
+        h.make_node("NonZero", ["sure"], ["at"]),
+        h.make_node("Squeeze", ["at", "zero"], ["which"]),
+        h.make_node("Gather", ["each", "which"], ["probability"]),
+        h.make_node("Mod", ["which", "classes_of_box"], ["class"]),
+        h.make_node("Div", ["which", "classes_of_box"], ["box"]),
+        h.make_node("Gather", ["regions", "box"], ["result"]),
+    ],
+    [("scores", T.FLOAT, [60]), ("boxes", T.FLOAT, [60, 4]), ("x", T.FLOAT, [1, 6, 14, 14])],
+    [("result", T.FLOAT, [None, 4]), ("class", T.INT64, [None]), ("probability", T.FLOAT, [None])],
+    {
+        "least": np.float32(0.4),
+        "likely": np.float32(0.25),
+        "overlap": np.array([0.5], np.float32),
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "two": np.array([2]),
+        "zero_one": np.array([0, 1]),
+        "eight": np.array([8]),
+        "twelve": np.array([12]),
+        "many": np.array([1000]),
+        "minus": np.array([-1]),
+        "nothing": np.array(0),
+        "classes_of_box": np.array(4),
+        "w": floats(54, 16),
+        "bias": floats(16),
+        "v": floats(16, 4),
+        "u": floats(4),
+    },
+    {
+        "scores": rng.random(60).astype(np.float32),
+        "none": np.zeros(60, np.float32),
+        "boxes": boxes.reshape(60, 4),
+        "x": floats(1, 6, 14, 14),
+    },
+)
+
+# The first of what was found: nothing is, so that only one branch may be taken.
+first = h.make_graph(
+    [h.make_node("Gather", ["some", "front"], ["a"])], "first", [], [h.make_tensor_value_info("a", T.FLOAT, [1])]
+)
+zero = h.make_graph(
+    [h.make_node("Constant", [], ["b"], value=numpy_helper.from_array(np.zeros(1, np.float32)))],
+    "zero",
+    [],
+    [h.make_tensor_value_info("b", T.FLOAT, [1])],
+)
+save(
+    "branch",
+    [
+        h.make_node("Compress", ["x", "c"], ["some"], axis=0),
+        h.make_node("If", ["taken"], ["y"], then_branch=first, else_branch=zero),
+    ],
+    [("x", T.FLOAT, [4]), ("c", T.BOOL, [4]), ("taken", T.BOOL, [])],
+    [("y", T.FLOAT, [1])],
+    {"front": np.array([0])},
+    {"c": np.zeros(4, bool), "no": np.array(False), "yes": np.array(True)},
+)
+body = h.make_graph(
+    [h.make_node("Identity", ["go"], ["on"]), h.make_node("Add", ["s", "s"], ["t"])],
+    "body",
+    [
+        h.make_tensor_value_info("i", T.INT64, []),
+        h.make_tensor_value_info("go", T.BOOL, []),
+        h.make_tensor_value_info("s", T.FLOAT, [2]),
+    ],
+    [h.make_tensor_value_info("on", T.BOOL, []), h.make_tensor_value_info("t", T.FLOAT, [2])],
+)
+save(
+    "loop",
+    [h.make_node("Loop", ["n", "", "x"], ["y"], body=body)],
+    [("n", T.INT64, []), ("x", T.FLOAT, [2])],
+    [("y", T.FLOAT, [2])],
+)

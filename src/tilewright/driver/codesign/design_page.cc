@@ -17,8 +17,8 @@ using codesign::LayerResult;
 using codesign::Objective;
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr Objective kShown[] = {Objective::Latency, Objective::Power, Objective::Area,
-                                Objective::Energy};
+constexpr Objective kPageObjectives[] = {Objective::Latency, Objective::Power, Objective::Area,
+                                         Objective::Energy};
 
 double number(int64_t value) { return static_cast<double>(value); }
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -26,7 +26,7 @@ std::string kib(int64_t bytes) { return fmt::format("{:.1f} KiB", number(bytes) 
 
 std::string totals(const SearchSubject& subject, const DesignResult& result) {
   Rows rows = {{"", ""}};
-  for (const Objective objective : kShown)
+  for (const Objective objective : kPageObjectives)
     rows.push_back({objective_axis(objective, subject.space.file().technology),
                     fmt::format("{:.4g}", codesign::value(result, objective))});
   rows.push_back({"time (ms)", fmt::format("{:.4g}", result.seconds * 1e3)});
@@ -170,7 +170,7 @@ std::string sensitivity(const SearchSubject& subject, codesign::DesignEvaluator&
       continue;
     }
     const DesignResult there = evaluator.evaluate(subject.space.hardware(next));
-    for (const Objective objective : kShown)
+    for (const Objective objective : kPageObjectives)
       rows.back().push_back(fmt::format(
           "{:+.1f} %",
           100 * (codesign::value(there, objective) / codesign::value(here, objective) - 1)));

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Numbers = std::vector<double>;
+using Floats = std::vector<double>;
 
 /// A model of one node whose inputs are all of f32.
 onnx::ModelProto composed_model(const std::string& op, const std::vector<Ints>& shapes,
@@ -29,15 +29,15 @@ onnx::ModelProto composed_model(const std::string& op, const std::vector<Ints>& 
   return m;
 }
 
-Numbers composed(const onnx::ModelProto& m, const std::vector<Array>& inputs) {
+Floats composed(const onnx::ModelProto& m, const std::vector<Array>& inputs) {
   const auto graph = import(m);
   EXPECT_TRUE(graph) << to_string(graph.error());
   const auto out = graph ? run_graph(*graph, inputs) : std::vector<Array>();
   EXPECT_TRUE(out) << to_string(out.error());
-  return out && !out->empty() ? (*out)[0].to_doubles() : Numbers();
+  return out && !out->empty() ? (*out)[0].to_doubles() : Floats();
 }
 
-Array of_shape(const Numbers& values, const Shape& shape) {
+Array of_shape(const Floats& values, const Shape& shape) {
   return Array::of(DType::F32, values).reshaped(shape);
 }
 
@@ -46,11 +46,11 @@ TEST(Compose, AttentionWeighsValuesByProducts) {
   const Shape s = {1, 1, 2, 1};
   const std::vector<Array> qkv = {of_shape({1, 2}, s), of_shape({0, 1}, s), of_shape({10, 20}, s)};
   const auto mixed = [](double score) { return 10 + 10 / (1 + std::exp(-score)); };
-  const Numbers all = composed(composed_model("Attention", {s, s, s}), qkv);
+  const Floats all = composed(composed_model("Attention", {s, s, s}), qkv);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_NEAR(all[0], mixed(1), 1e-5);
   EXPECT_NEAR(all[1], mixed(2), 1e-5);
-  const Numbers causal = composed(composed_model("Attention", {s, s, s}, {{"is_causal", 1}}), qkv);
+  const Floats causal = composed(composed_model("Attention", {s, s, s}, {{"is_causal", 1}}), qkv);
   ASSERT_EQ(causal.size(), 2u);
   EXPECT_NEAR(causal[0], 10, 1e-5);
   EXPECT_NEAR(causal[1], mixed(2), 1e-5);
@@ -60,7 +60,7 @@ TEST(Compose, AttentionSharesKeysBetweenHeads) {
   // Two heads of queries beside each other, one of keys and values.
   const std::vector<Ints> shapes = {{1, 1, 2}, {1, 2, 1}, {1, 2, 1}};
   const auto m = composed_model("Attention", shapes, {{"q_num_heads", 2}, {"kv_num_heads", 1}});
-  const Numbers y = composed(
+  const Floats y = composed(
       m, {of_shape({1, 2}, {1, 1, 2}), of_shape({0, 1}, {1, 2, 1}), of_shape({10, 20}, {1, 2, 1})});
   ASSERT_EQ(y.size(), 2u);
   EXPECT_NEAR(y[0], 10 + 10 / (1 + std::exp(-1)), 1e-5);
@@ -71,9 +71,9 @@ TEST(Compose, AQueryThatMaySeeNoKeyGetsNothing) {
   const Shape s = {1, 1, 2, 1};
   const double never = -std::numeric_limits<double>::infinity();
   const auto m = composed_model("Attention", {s, s, s, {2, 2}});
-  const Numbers y = composed(m, {of_shape({1, 2}, s), of_shape({0, 1}, s), of_shape({10, 20}, s),
-                                 of_shape({never, never, never, 0}, {2, 2})});
-  EXPECT_EQ(y, (Numbers{0, 20}));
+  const Floats y = composed(m, {of_shape({1, 2}, s), of_shape({0, 1}, s), of_shape({10, 20}, s),
+                                of_shape({never, never, never, 0}, {2, 2})});
+  EXPECT_EQ(y, (Floats{0, 20}));
 }
 
 TEST(Compose, RotaryEmbeddingTurnsPairs) {
@@ -82,10 +82,10 @@ TEST(Compose, RotaryEmbeddingTurnsPairs) {
   const std::vector<Array> inputs = {of_shape({1, 2, 3, 4}, x), of_shape({0, 0}, angle),
                                      of_shape({1, 1}, angle)};
   EXPECT_EQ(composed(composed_model("RotaryEmbedding", {x, angle, angle}), inputs),
-            (Numbers{-3, -4, 1, 2}));
+            (Floats{-3, -4, 1, 2}));
   EXPECT_EQ(
       composed(composed_model("RotaryEmbedding", {x, angle, angle}, {{"interleaved", 1}}), inputs),
-      (Numbers{-2, 1, -4, 3}));
+      (Floats{-2, 1, -4, 3}));
 }
 
 TEST(Compose, WhatDoesNotFitIsReported) {

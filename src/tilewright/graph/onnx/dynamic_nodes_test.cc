@@ -97,7 +97,9 @@ TEST(DynamicNodes, EqualExtentsMayBeAdded) {
   add_node(m, "Mul", {"c", "d"}, {"product"});
   EXPECT_EQ(types_of(m, {"sum", "p", "product"}),
             (std::vector<std::string>{"f32[<=24]", "f32[<=12, 2]", "f32[<=4]"}));
-  add_node(m, "Sub", {"a", "c"}, {"other"}, "other");
+  add_input(m, "more", {6}, 9);
+  set_attr(add_node(m, "Compress", {"x", "more"}, {"others"}, "others"), "axis", int64_t{0});
+  add_node(m, "Sub", {"rows", "others"}, {"other"}, "other");
   EXPECT_THAT(refusal(m, "other"), HasSubstr("whether its inputs fit"));
 }
 

@@ -182,9 +182,9 @@ const Broken kBroken[] = {
      },
      {"node 'fill'"}},
     {"loop", [](onnx::ModelProto& m) { add_node(m, "Loop", {"x"}, {"l"}, "loop1"); }, {"Loop"}},
-    {"condition known only at run time",
+    {"condition that is no bool, known only at run time",
      [](onnx::ModelProto& m) {
-       add_input(m, "c", {}, 9);
+       add_input(m, "c", {}, 7);
        add_node(m, "If", {"c"}, {"i"}, "branch");
      },
      {"node 'branch'", "run time", "input 'c'"}},

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Doubles = std::vector<double>;
+using Floats = std::vector<double>;
 
 struct Named {
   std::string name;
@@ -50,12 +50,12 @@ onnx::ModelProto loop_model(int64_t trips) {
   return m;
 }
 
-std::vector<Doubles> results_of(const onnx::ModelProto& m, const std::vector<Array>& inputs) {
+std::vector<Floats> results_of(const onnx::ModelProto& m, const std::vector<Array>& inputs) {
   const auto graph = import(m);
   EXPECT_TRUE(graph) << to_string(graph.error());
   const auto out = graph ? run_graph(*graph, inputs) : std::vector<Array>();
   EXPECT_TRUE(out) << to_string(out.error());
-  std::vector<Doubles> numbers;
+  std::vector<Floats> numbers;
   if (out)
     for (const Array& array : *out) numbers.push_back(array.to_doubles());
   return numbers;
@@ -67,15 +67,15 @@ std::string refusal(const onnx::ModelProto& m) {
   return graph ? std::string() : to_string(graph.error());
 }
 
-const Array kPair = Array::of(DType::F32, Doubles{1, 2});
+const Array kPair = Array::of(DType::F32, Floats{1, 2});
 
 TEST(ImportControl, ALoopIsUnrolled) {
-  EXPECT_EQ(results_of(loop_model(3), {kPair}), (std::vector<Doubles>{{2, 4}, {0, 0, 1, 2, 2, 4}}));
+  EXPECT_EQ(results_of(loop_model(3), {kPair}), (std::vector<Floats>{{2, 4}, {0, 0, 1, 2, 2, 4}}));
   EXPECT_EQ(import(loop_model(3))->nodes[1].name, "loop/0/the_Add");
 }
 
 TEST(ImportControl, ALoopThatNeverRunsGivesWhatItStartsWith) {
-  EXPECT_EQ(results_of(loop_model(0), {kPair}), (std::vector<Doubles>{{-1, -2}, {}}));
+  EXPECT_EQ(results_of(loop_model(0), {kPair}), (std::vector<Floats>{{-1, -2}, {}}));
 }
 
 TEST(ImportControl, ALoopEndsByItsCondition) {
@@ -84,7 +84,7 @@ TEST(ImportControl, ALoopEndsByItsCondition) {
   auto& body = *m.mutable_graph()->mutable_node(1)->mutable_attribute(0)->mutable_g();
   *body.add_initializer() = tensor_of("two", Array::scalar(DType::I64, 2));
   *body.mutable_node(0) = make_node("Less", {"i", "two"}, {"goes_on"});
-  EXPECT_EQ(results_of(m, {kPair})[0], (Doubles{2, 4}));
+  EXPECT_EQ(results_of(m, {kPair})[0], (Floats{2, 4}));
 }
 
 TEST(ImportControl, WhatIsKnownOnlyAtRunTimeIsRefused) {
@@ -131,9 +131,9 @@ TEST(ImportControl, AScanTakesSlicesInBothDirections) {
   set_attr(scan, "scan_output_directions", Ints{1});
   add_output(m, "last");
   add_output(m, "all");
-  const Array x = Array::of(DType::F32, Doubles{1, 2, 3, 4, 5, 6}).reshaped({2, 3});
+  const Array x = Array::of(DType::F32, Floats{1, 2, 3, 4, 5, 6}).reshaped({2, 3});
   // From the last column: s = s * e + e, that is 6, 14, 15 and 18, 95, 384.
-  EXPECT_EQ(results_of(m, {kPair, x}), (std::vector<Doubles>{{15, 384}, {15, 14, 6, 384, 95, 18}}));
+  EXPECT_EQ(results_of(m, {kPair, x}), (std::vector<Floats>{{15, 384}, {15, 14, 6, 384, 95, 18}}));
 }
 
 TEST(ImportControl, ElementsOfSequencesAreFollowed) {
@@ -153,8 +153,8 @@ TEST(ImportControl, ElementsOfSequencesAreFollowed) {
   add_node(m, "SequenceLength", {"mapped"}, {"n"});
   add_output(m, "y");
   add_output(m, "n");
-  EXPECT_EQ(results_of(m, {Array::of(DType::F32, Doubles{1, 2, 3})}),
-            (std::vector<Doubles>{{9, 6, 9}, {3}}));
+  EXPECT_EQ(results_of(m, {Array::of(DType::F32, Floats{1, 2, 3})}),
+            (std::vector<Floats>{{9, 6, 9}, {3}}));
 }
 
 TEST(ImportControl, SequencesThatCannotBeFollowedAreRefused) {
