@@ -384,6 +384,37 @@ TEST(ScatterElements, EveryTypeAndReduction) {
       }
 }
 
+/// Indices that repeat along the last axes are written as runs; each element must still go where
+/// the definition says, also where indices cover a part of the data.
+TEST(ScatterElements, RunsOfOneIndexAreTheirElements) {
+  Rng rng(5);
+  for (int round = 0; round < 300; ++round) {
+    const auto axis = static_cast<size_t>(rng.between(0, 2));
+    const Shape data{rng.between(1, 4), rng.between(1, 4), rng.between(1, 4)};
+    Shape part = data;
+    for (size_t d = 0; d < 3; ++d)
+      if (d == axis || rng.below(3) == 0) part[d] = rng.between(1, d == axis ? 6 : data[d]);
+    Array x = random_array(rng, DType::F32, data), updates = random_array(rng, DType::F32, part);
+    Array places(rng.below(2) != 0 ? DType::I64 : DType::I32, part), expected = x.clone();
+    const int64_t extent = data[axis];
+    const bool add = rng.below(2) != 0;
+    int64_t index = 0;
+    for (int64_t i = 0; i < places.size(); ++i) {
+      if (rng.below(3) == 0) index = rng.between(-extent, extent - 1);
+      places.set_int(i, index);
+      Shape at{i / (part[1] * part[2]), i / part[2] % part[1], i % part[2]};
+      at[axis] = index < 0 ? index + extent : index;
+      const int64_t to = (at[0] * data[1] + at[1]) * data[2] + at[2];
+      expected.set(to, (add ? expected.get(to) : 0) + updates.get(i));
+    }
+    const Array y =
+        run("ScatterElements",
+            fmt::format(R"({{"axis": {}, "reduction": "{}"}})", axis, add ? "add" : "none"),
+            {x, places, updates})[0];
+    ASSERT_EQ(y.to_doubles(), expected.to_doubles()) << to_string(data) << to_string(part) << axis;
+  }
+}
+
 TEST(ScatterElements, IntegersWrapAndNaNWins) {
   const Array index = ints({1}, {0});
   const std::string add = "{\"reduction\": \"add\"}", mul = "{\"reduction\": \"mul\"}";

@@ -1,7 +1,9 @@
 // ScatterElements and ScatterND: indices may collide, so updates are applied one after the other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #include "tilewright/runtime/host_op.h"
@@ -153,6 +155,38 @@ tl::unexpected<Error> shape_error(const Array& data, const Array& indices, const
                           to_string(indices.shape()), to_string(updates.shape())));
 }
 
+/// Elements behind each other with the same index go to places behind each other, as far as the
+/// axes after `axis` are as long as the data's: such a run is one update. Where an index is
+/// broadcast, as by exporters that scatter whole rows, a row is one.
+template <class Index>
+Status scatter_along(std::span<const Index> indices, const Shape& shape, const Shape& data,
+                     size_t axis, Updater& updater) {
+  const size_t rank = data.size();
+  const std::vector<int64_t> strides = dense_strides(data);
+  int64_t inner = 1;
+  for (size_t d = rank; d-- > axis + 1 && inner > 0; inner *= shape[d])
+    if (shape[d] != data[d]) inner = 0;
+  inner = std::max<int64_t>(inner, 1);
+  std::vector<int64_t> at(rank, 0);
+  const auto count = static_cast<int64_t>(indices.size());
+  for (int64_t i = 0, n = 0; i < count; i += n) {
+    const Index index = indices[static_cast<size_t>(i)];
+    int64_t to = TW_TRY(resolve_index(index, data[axis], axis)) * strides[axis];
+    for (size_t d = 0; d < rank; ++d)
+      if (d != axis) to += at[d] * strides[d];
+    const int64_t most = inner - i % inner;
+    for (n = 1; n < most && indices[static_cast<size_t>(i + n)] == index;) ++n;
+    updater.update(to, i, n);
+    int64_t carry = n;
+    for (size_t d = rank; d-- > 0 && carry > 0;) {
+      at[d] += carry;
+      carry = at[d] / shape[d];
+      at[d] %= shape[d];
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 HostResult scatter_elements(const HostAttrs& attrs, const HostInputs& inputs) {
@@ -169,15 +203,10 @@ HostResult scatter_elements(const HostAttrs& attrs, const HostInputs& inputs) {
 
   Array result = data.clone();
   Updater updater(result, updates, reduction);
-  const std::vector<int64_t> strides = dense_strides(data.shape());
-  std::vector<int64_t> at(rank, 0);
-  for (int64_t i = 0; i < indices.size(); ++i) {
-    const int64_t index = TW_TRY(resolve_index(indices.get_int(i), data.shape()[axis], axis));
-    int64_t to = 0;
-    for (size_t d = 0; d < rank; ++d) to += (d == axis ? index : at[d]) * strides[d];
-    updater.update(to, i, 1);
-    for (size_t d = rank; d-- > 0 && ++at[d] == indices.shape()[d];) at[d] = 0;
-  }
+  TW_TRY_STATUS(
+      indices.dtype() == DType::I64
+          ? scatter_along(indices.as<int64_t>(), indices.shape(), data.shape(), axis, updater)
+          : scatter_along(indices.as<int32_t>(), indices.shape(), data.shape(), axis, updater));
   return std::vector<Array>{result};
 }
 
