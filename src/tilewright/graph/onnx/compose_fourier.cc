@@ -138,7 +138,11 @@ class StftComposer : FourierComposer {
 
   Ids compose() {
     if (!has(0) || !has(1)) return wrong("it needs a signal and frame_step");
-    const Shape signal = shape(input(0));
+    signal_ = input(0);
+    // PyTorch exports a real signal without the last axis; ONNX Runtime reads it, too.
+    if (const Shape plain = shape(signal_); plain.size() == 2)
+      signal_ = TW_TRY(reshaped(signal_, {plain[0], plain[1], 1}));
+    const Shape signal = shape(signal_);
     if (signal.size() != 3 || (signal[2] != 1 && signal[2] != 2))
       return wrong("the signal is [batch, samples, 1], or 2 for complex ones",
                    "it is " + to_string(signal));
@@ -162,8 +166,10 @@ class StftComposer : FourierComposer {
   }
 
  private:
+  ValueId signal_ = -1;
+
   Ids waves(const Fourier& f, int64_t step) {
-    const Shape signal = shape(input(0));
+    const Shape signal = shape(signal_);
     Array kernels(dtype(input(0)), {f.bins * 2, f.parts, f.length});
     for (int64_t i = 0; i < kernels.size(); ++i) {
       const int64_t n = i % f.length, part = i / f.length % f.parts;
@@ -172,7 +178,7 @@ class StftComposer : FourierComposer {
     }
     ValueId weights = context_.constant(std::move(kernels));
     if (has(2)) weights = TW_TRY(add("Mul", {weights, input(2)}));
-    ValueId x = TW_TRY(add("Transpose", {input(0)}, {{"perm", Ints{0, 2, 1}}}));
+    ValueId x = TW_TRY(add("Transpose", {signal_}, {{"perm", Ints{0, 2, 1}}}));
     x = TW_TRY(add("Conv", {x, weights}, {{"strides", Ints{step}}}));
     x = TW_TRY(reshaped(x, {signal[0], f.bins, 2, shape(x)[2]}));
     return std::vector<ValueId>{TW_TRY(add("Transpose", {x}, {{"perm", Ints{0, 3, 1, 2}}}))};

@@ -164,6 +164,9 @@ TEST(Fourier, FramesOfASignal) {
           "STFT", {1, samples, parts}, {{"onesided", onesided}}, {scalar_of(2), windows}};
       expect_wave(t.run(x, {1, frames, bins, 2}), want);
     }
+  const FourierTrial flat{"STFT", {2, 10}, {}, {scalar_of(2), windows}};
+  const FourierTrial deep{"STFT", {2, 10, 1}, {}, {scalar_of(2), windows}};
+  EXPECT_EQ(flat.run(x, {2, 3, 3, 2}), deep.run(x, {2, 3, 3, 2}));
   const FourierTrial whole{"STFT", {1, 20, 1}, {{"onesided", 0}}, {scalar_of(1)}};
   expect_wave(whole.run(x, {1, 1, 20, 2}), plain_transform({x.begin(), x.end()}, 20, false));
 }
@@ -178,7 +181,8 @@ TEST(Fourier, WhatDoesNotFitIsReported) {
   EXPECT_THAT((FourierTrial{"DFT", {1 << 20, 1}}.error()), HasSubstr("too large"));
   EXPECT_THAT((FourierTrial{"DFT", {4, 1}, {}, {scalar_of(int64_t{1} << 62)}}.error()),
               HasSubstr("too large"));
-  EXPECT_THAT((FourierTrial{"STFT", {4, 2}, {}, {scalar_of(1)}}.error()), HasSubstr("[4, 2]"));
+  EXPECT_THAT((FourierTrial{"STFT", {4, 2, 3}, {}, {scalar_of(1)}}.error()),
+              HasSubstr("[4, 2, 3]"));
   EXPECT_THAT((FourierTrial{"STFT", {1, 4, 1}, {}, {scalar_of(0)}}.error()),
               HasSubstr("step is 0"));
   EXPECT_THAT(
