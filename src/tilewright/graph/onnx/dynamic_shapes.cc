@@ -70,7 +70,11 @@ Result<DynamicNodes::Asked> DynamicNodes::asked_shape(const Node& node,
       number =
           static_cast<int>(i) == in.axis ? Number{from[i], false, in.id} : Number{from[i], true};
     asked.bound.push_back(number.most);
-    if (number.exact && number.most == -1) asked.open = i;
+    if (number.exact && number.most < 0) {
+      if (number.most != -1 || asked.open != SIZE_MAX)
+        return refuse_extents(node, "its shape has an extent below 0 that is not one -1");
+      asked.open = i;
+    }
     if (number.exact) continue;
     if (number.extent < 0) return refuse_extents(node, kNoBound);
     if (asked.extent.axis >= 0) return refuse_extents(node, kTwoAxes);
