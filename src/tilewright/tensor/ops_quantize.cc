@@ -69,6 +69,14 @@ Expr saturate(DType dtype, const Expr& value, const Expr& zero_point) {
   return cast(dtype, shifted);
 }
 
+/// ONNX leaves open what NaN becomes. As in ONNX Runtime it is the lowest number of the type, so that
+/// bytes mean the same with and without a sign; a cast makes 0 of it.
+Expr lowest_for_nan(DType dtype, const Expr& value) {
+  if (is_unsigned_int(dtype)) return value;
+  const Expr below = const_of(DType::F32, -1e6);  // of all numbers of 16 bits
+  return select(value > below, value, below);
+}
+
 bool has(const std::vector<Tensor>& in, size_t i) { return i < in.size() && in[i]; }
 
 Inferred infer_quantize(const OpCall& call) {
@@ -102,7 +110,7 @@ std::vector<Tensor> define_quantize(const OpCall& call, const std::vector<Tensor
     const Expr scale = parameter_at(call, g, in, 1, at);
     if (!is_number(scale, 1)) quotient = quotient / cast(precision, scale);
     const Expr zero = has(in, 2) ? parameter_at(call, g, in, 2, at) : Expr();
-    return saturate(out.dtype, cast(DType::F32, quotient), zero);
+    return saturate(out.dtype, lowest_for_nan(out.dtype, cast(DType::F32, quotient)), zero);
   })};
 }
 

@@ -42,6 +42,17 @@ TEST(QuantizeLinear, RoundsHalfToEvenAndSaturates) {
   EXPECT_EQ(plain[0].dtype(), DType::U8);
 }
 
+TEST(QuantizeLinear, NaNIsTheLowestNumber) {
+  const Array x = array_of(DType::F32, {3}, {NAN, -INFINITY, 6});
+  const auto quantized = [&](DType dtype) {
+    return run("QuantizeLinear", {}, {x, scalar(DType::F32, 2), scalar(dtype, 3)})[0].to_ints();
+  };
+  EXPECT_EQ(quantized(DType::I8), (std::vector<int64_t>{-128, -128, 6}));
+  EXPECT_EQ(quantized(DType::U8), (std::vector<int64_t>{0, 0, 6}));
+  EXPECT_EQ(quantized(DType::I16), (std::vector<int64_t>{-32768, -32768, 6}));
+  EXPECT_EQ(quantized(DType::U16), (std::vector<int64_t>{0, 0, 6}));
+}
+
 TEST(QuantizeLinear, TypesAndGranularities) {
   const Array x = random({2, 5, 3}, 1);
   for (const DType dtype : {DType::U8, DType::I8, DType::U16, DType::I16}) {
