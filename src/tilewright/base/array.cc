@@ -74,12 +74,15 @@ std::vector<int64_t> dense_strides(const Shape& shape) {
 
 Array::Array(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   size_ = element_count(shape_);
-  const size_t bytes = static_cast<size_t>((std::max<int64_t>(this->bytes(), 1) + 63) / 64 * 64);
-  void* memory = std::aligned_alloc(64, bytes);
+  constexpr size_t kAlignment = 64;
+  const size_t bytes = (static_cast<size_t>(std::max<int64_t>(this->bytes(), 1)) + kAlignment - 1) /
+                       kAlignment * kAlignment;
+  // calloc knows which memory is zero already: large arrays are not written twice.
+  void* memory = std::calloc(1, bytes + kAlignment);
   if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, bytes);
   owner_ = std::shared_ptr<void>(memory, std::free);
-  data_ = memory;
+  size_t room = bytes + kAlignment;
+  data_ = std::align(kAlignment, bytes, memory, room);
 }
 
 Array::Array(DType dtype, Shape shape, std::shared_ptr<void> owner, void* data)

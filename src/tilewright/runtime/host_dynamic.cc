@@ -60,6 +60,7 @@ Array sliced_along(const Array& x, size_t axis, int64_t start, int64_t end, int6
   const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
   const int64_t count =
       span <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / stride) + 1;
+  if (step == 1 && count == view.extent) return x;
   Shape shape = x.shape();
   shape[axis] = count;
   Array result(x.dtype(), shape);
@@ -336,14 +337,22 @@ HostResult pad_to_static(const HostAttrs& attrs, const HostInputs& inputs) {
   if (!fits)
     return fail(ErrorKind::Invalid,
                 fmt::format("{} does not fit {}", to_string(x.shape()), to_string(bound)));
-  Array result(x.dtype(), bound);
-  TW_TRY_STATUS(fill_array(result, TW_TRY(attrs.string("fill", "zero"))));
+  const std::string fill = TW_TRY(attrs.string("fill", "zero"));
   const AxisView from = axis_view(x.shape(), axis), to = axis_view(bound, axis);
+  Array result(x.dtype(), bound);
+  // New arrays are zero. Whether the name is known is looked at in any case.
+  Array tail = fill == "zero" ? Array(x.dtype(), {0})
+                              : Array(x.dtype(), {(to.extent - from.extent) * to.inner});
+  TW_TRY_STATUS(fill_array(tail, fill));
+  if (from.extent == to.extent) return std::vector<Array>{x};
   const auto bytes = static_cast<size_t>(storage_bytes(x.dtype(), from.extent * from.inner));
   const auto pitch = static_cast<size_t>(storage_bytes(x.dtype(), to.extent * to.inner));
-  if (bytes > 0)
-    copy_slices(bytes_of(result), pitch, bytes_of(x), static_cast<int64_t>(bytes), from.outer,
-                bytes);
+  for (int64_t o = 0; o < from.outer; ++o) {
+    char* row = bytes_of(result) + static_cast<size_t>(o) * pitch;
+    if (bytes > 0) std::memcpy(row, bytes_of(x) + static_cast<size_t>(o) * bytes, bytes);
+    if (tail.size() > 0)
+      std::memcpy(row + bytes, bytes_of(tail), static_cast<size_t>(tail.bytes()));
+  }
   return std::vector<Array>{result};
 }
 
