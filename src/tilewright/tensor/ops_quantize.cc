@@ -69,8 +69,8 @@ Expr saturate(DType dtype, const Expr& value, const Expr& zero_point) {
   return cast(dtype, shifted);
 }
 
-/// ONNX leaves open what NaN becomes. As in ONNX Runtime it is the lowest number of the type, so that
-/// bytes mean the same with and without a sign; a cast makes 0 of it.
+/// ONNX leaves open what NaN becomes. As in ONNX Runtime it is the lowest number of the type, so
+/// that bytes mean the same with and without a sign; a cast makes 0 of it.
 Expr lowest_for_nan(DType dtype, const Expr& value) {
   if (is_unsigned_int(dtype)) return value;
   const Expr below = const_of(DType::F32, -1e6);  // of all numbers of 16 bits

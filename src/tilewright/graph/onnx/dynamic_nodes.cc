@@ -2,11 +2,11 @@
 // host functions (tensor/ops_dynamic.h), or work on as many rows as there can be.
 //
 // Example: scores [N] (N <= 4096), the run keeps K = min(1000, N): Shape(scores) is a host function
-// whose result the importer follows (onnx/numbers.h), so TopK has a bound of 1000 rows. The boxes
-// of these rows go through a matrix product: PadToStatic makes 1000 rows of them, compiled code
-// computes all, DynamicSlice cuts the K that count. A chain of such operators is cut only where
-// somebody asks for the real rows.
-// source: XLA's dynamic padder does the same (PadToStatic, SliceToDynamic).
+// whose result the importer follows (onnx/bounded_ints.h), so TopK has a bound of 1000 rows. The
+// boxes of these rows go through a matrix product: PadToStatic makes 1000 rows of them, compiled
+// code computes all, DynamicSlice cuts the K that count. A chain of such operators is cut only
+// where somebody asks for the real rows. source: XLA's dynamic padder does the same (PadToStatic,
+// SliceToDynamic).
 #include "tilewright/graph/onnx/dynamic_nodes.h"
 
 #include <fmt/format.h>
@@ -63,11 +63,11 @@ Extent DynamicNodes::extent_of(ValueId id) const {
   return it->second;
 }
 
-std::optional<Numbers> DynamicNodes::numbers_of(ValueId id) {
-  if (id < 0 || is_float(value(id).type.dtype) || element_count(shape(id)) > kMostNumbers)
+std::optional<BoundedInts> DynamicNodes::ints_of(ValueId id) {
+  if (id < 0 || is_float(value(id).type.dtype) || element_count(shape(id)) > kMostBoundedInts)
     return std::nullopt;
   if (!value(id).constant && !sink_.decided_by_run(id)) sink_.compute(id);
-  if (value(id).constant) return exact_numbers(*value(id).constant);
+  if (value(id).constant) return exact_ints(*value(id).constant);
   const auto found = numbers_.find(id);
   return found == numbers_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -85,16 +85,16 @@ void DynamicNodes::note(const Node& node, const tensor::OpCall& call,
     if (extents[i].axis >= 0) extents_[node.outputs[i]] = extents[i];
   if (node.domain.empty() && node.op == "NonZero") non_zeros_[node.inputs[0]] = node.outputs[0];
   if (!runtime || node.outputs.size() != 1 || is_float(value(node.outputs[0]).type.dtype)) return;
-  std::vector<std::optional<Numbers>> numbers;
-  for (ValueId id : node.inputs) numbers.push_back(numbers_of(id));
-  if (auto known = derived_numbers(call, numbers, shape(node.outputs[0])))
+  std::vector<std::optional<BoundedInts>> numbers;
+  for (ValueId id : node.inputs) numbers.push_back(ints_of(id));
+  if (auto known = derived_ints(call, numbers, shape(node.outputs[0])))
     numbers_[node.outputs[0]] = *std::move(known);
 }
 
 std::optional<Array> DynamicNodes::settled(ValueId id) const {
   const auto found = numbers_.find(id);
   if (found == numbers_.end()) return std::nullopt;
-  const Numbers& numbers = found->second;
+  const BoundedInts& numbers = found->second;
   Array array(value(id).type.dtype, shape(id));
   if (static_cast<size_t>(array.size()) != numbers.size()) return std::nullopt;
   for (size_t i = 0; i < numbers.size(); ++i) {

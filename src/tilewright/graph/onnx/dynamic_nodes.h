@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tilewright/graph/ir/graph.h"
+#include "tilewright/graph/onnx/bounded_ints.h"
 #include "tilewright/graph/onnx/dynamic.h"
-#include "tilewright/graph/onnx/numbers.h"
 
 namespace tilewright::graph {
 
@@ -70,7 +70,7 @@ class DynamicNodes {
   Shape shape(ValueId id) const { return value(id).type.shape; }  // values move when one is added
   Extent extent_of(ValueId id) const;
   /// Nothing where they are not integers, or nobody can tell.
-  std::optional<Numbers> numbers_of(ValueId id);
+  std::optional<BoundedInts> ints_of(ValueId id);
   /// The id of the extent that `text` describes: equal texts, equal extents.
   int extent_named(const std::string& text);
   /// The extent `id` * numerator / denominator.
@@ -105,14 +105,14 @@ class DynamicNodes {
   Result<Made> shape_of(const Node& node, int num_outputs);
   Result<Made> flatten(const Node& node, int num_outputs);
   Result<Made> reshape(const Node& node, int num_outputs);
-  Result<Asked> asked_shape(const Node& node, const Numbers& numbers) const;
+  Result<Asked> asked_shape(const Node& node, const BoundedInts& numbers) const;
   Status fill_open(const Node& node, Asked& asked);
   Result<Made> expand(const Node& node, int num_outputs);
   Result<Made> constant_of_shape(const Node& node, int num_outputs);
   Result<Made> range(const Node& node, int num_outputs);
   Result<Made> slice(const Node& node, int num_outputs);
-  Result<Number> sliced_axis(const Node& node, const Number& whole, const Number& start,
-                             const Number& end, int64_t step);
+  Result<BoundedInt> sliced_axis(const Node& node, const BoundedInt& whole, const BoundedInt& start,
+                                 const BoundedInt& end, int64_t step);
   Result<Made> gather(const Node& node, int num_outputs);
   Result<Made> gather_nd(const Node& node, int num_outputs);
   Result<Made> concat(const Node& node, int num_outputs);
@@ -122,11 +122,11 @@ class DynamicNodes {
   int next_extent_ = 0;
   std::map<ValueId, Extent> extents_;  ///< of values that have one known only at run time
   std::map<std::string, int> named_extents_;
-  std::map<int, Scaled> scaled_;          ///< of extents that are multiples of others
-  std::map<ValueId, Numbers> numbers_;    ///< of integers that the run decides
-  std::map<int, ValueId> counts_;         ///< i64[1] that holds the extent, by id
-  std::map<ValueId, ValueId> static_of_;  ///< the same rows, and others behind them
-  std::map<ValueId, ValueId> non_zeros_;  ///< NonZero of a value finds the same each time
+  std::map<int, Scaled> scaled_;            ///< of extents that are multiples of others
+  std::map<ValueId, BoundedInts> numbers_;  ///< of integers that the run decides
+  std::map<int, ValueId> counts_;           ///< i64[1] that holds the extent, by id
+  std::map<ValueId, ValueId> static_of_;    ///< the same rows, and others behind them
+  std::map<ValueId, ValueId> non_zeros_;    ///< NonZero of a value finds the same each time
 };
 
 }  // namespace tilewright::graph

@@ -41,10 +41,10 @@ Result<DynamicNodes::Made> DynamicNodes::shape_of(const Node& node, int num_outp
   const auto place = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank); };
   const int64_t start = place(node.attrs.get_int("start", 0));
   const int64_t end = std::max(start, place(node.attrs.get_int("end", rank)));
-  Numbers numbers;
+  BoundedInts numbers;
   for (int64_t i = start; i < end; ++i)
-    numbers.push_back(i == extent.axis ? Number{bound[static_cast<size_t>(i)], false, extent.id}
-                                       : Number{bound[static_cast<size_t>(i)], true});
+    numbers.push_back(i == extent.axis ? BoundedInt{bound[static_cast<size_t>(i)], false, extent.id}
+                                       : BoundedInt{bound[static_cast<size_t>(i)], true});
   const Values made = TW_TRY(add_host(node, "DynamicShape", {node.inputs[0]}, {end - start}, {},
                                       num_outputs, {{"start", start}, {"end", end}}));
   numbers_[made[0]] = std::move(numbers);
@@ -59,16 +59,16 @@ struct DynamicNodes::Asked {
 };
 
 Result<DynamicNodes::Asked> DynamicNodes::asked_shape(const Node& node,
-                                                      const Numbers& numbers) const {
+                                                      const BoundedInts& numbers) const {
   const Extent in = extent_of(node.inputs[0]);
   const Shape from = shape(node.inputs[0]);
   const bool zero_is_zero = node.attrs.get_int("allowzero", 0) != 0;
   Asked asked;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    Number number = numbers[i];
+    BoundedInt number = numbers[i];
     if (number.exact && number.most == 0 && !zero_is_zero && i < from.size())
-      number =
-          static_cast<int>(i) == in.axis ? Number{from[i], false, in.id} : Number{from[i], true};
+      number = static_cast<int>(i) == in.axis ? BoundedInt{from[i], false, in.id}
+                                              : BoundedInt{from[i], true};
     asked.bound.push_back(number.most);
     if (number.exact && number.most < 0) {
       if (number.most != -1 || asked.open != SIZE_MAX)
@@ -138,7 +138,7 @@ Result<DynamicNodes::Made> DynamicNodes::reshape(const Node& node, int num_outpu
   const ValueId x = node.inputs[0];
   const Extent in = extent_of(x);
   if (node.inputs.size() != 2) return std::nullopt;
-  const std::optional<Numbers> numbers = numbers_of(node.inputs[1]);
+  const std::optional<BoundedInts> numbers = ints_of(node.inputs[1]);
   const bool known = value(node.inputs[1]).constant.has_value();
   if (!numbers || (known && (in.axis < 0 || plain_axis(node, num_outputs)))) return std::nullopt;
   Asked asked = TW_TRY(asked_shape(node, *numbers));
@@ -160,7 +160,7 @@ Result<DynamicNodes::Made> DynamicNodes::reshape(const Node& node, int num_outpu
 Result<DynamicNodes::Made> DynamicNodes::expand(const Node& node, int num_outputs) {
   if (node.inputs.size() != 2) return std::nullopt;
   const Extent in = extent_of(node.inputs[0]);
-  const std::optional<Numbers> numbers = numbers_of(node.inputs[1]);
+  const std::optional<BoundedInts> numbers = ints_of(node.inputs[1]);
   const bool known = value(node.inputs[1]).constant.has_value();
   if (!numbers || (known && in.axis < 0)) return std::nullopt;
   const Shape from = shape(node.inputs[0]);
@@ -169,14 +169,14 @@ Result<DynamicNodes::Made> DynamicNodes::expand(const Node& node, int num_output
   Extent extent;
   for (size_t i = 0; i < rank; ++i) {
     const size_t skipped_x = rank - from.size(), skipped = rank - numbers->size();
-    Number have{1, true}, asked{1, true};
+    BoundedInt have{1, true}, asked{1, true};
     if (i >= skipped_x) {
       const size_t at = i - skipped_x;
-      have =
-          static_cast<int>(at) == in.axis ? Number{from[at], false, in.id} : Number{from[at], true};
+      have = static_cast<int>(at) == in.axis ? BoundedInt{from[at], false, in.id}
+                                             : BoundedInt{from[at], true};
     }
     if (i >= skipped) asked = (*numbers)[i - skipped];
-    Number result = asked;
+    BoundedInt result = asked;
     if (asked.exact && asked.most == 1) result = have;
     if (!(have.exact && have.most == 1) && !(asked.exact && asked.most == 1)) {
       if (have != asked && !(have.extent >= 0 && have.extent == asked.extent))
@@ -196,7 +196,7 @@ Result<DynamicNodes::Made> DynamicNodes::expand(const Node& node, int num_output
 }
 
 Result<DynamicNodes::Made> DynamicNodes::constant_of_shape(const Node& node, int) {
-  const std::optional<Numbers> numbers = numbers_of(node.inputs[0]);
+  const std::optional<BoundedInts> numbers = ints_of(node.inputs[0]);
   if (!numbers || value(node.inputs[0]).constant) return std::nullopt;
   Array fill(DType::F32, {});
   const auto found = node.attrs.values.find("value");
@@ -211,10 +211,10 @@ Result<DynamicNodes::Made> DynamicNodes::constant_of_shape(const Node& node, int
 
 Result<DynamicNodes::Made> DynamicNodes::range(const Node& node, int num_outputs) {
   if (node.inputs.size() != 3) return std::nullopt;
-  std::vector<Number> at;
+  std::vector<BoundedInt> at;
   bool known = true;
   for (ValueId id : node.inputs) {
-    const std::optional<Numbers> numbers = numbers_of(id);
+    const std::optional<BoundedInts> numbers = ints_of(id);
     if (!numbers || numbers->size() != 1) return std::nullopt;
     at.push_back(numbers->front());
     known = known && numbers->front().exact;
@@ -229,8 +229,9 @@ Result<DynamicNodes::Made> DynamicNodes::range(const Node& node, int num_outputs
 }
 
 /// One axis of a Slice.
-Result<Number> DynamicNodes::sliced_axis(const Node& node, const Number& whole, const Number& start,
-                                         const Number& end, int64_t step) {
+Result<BoundedInt> DynamicNodes::sliced_axis(const Node& node, const BoundedInt& whole,
+                                             const BoundedInt& start, const BoundedInt& end,
+                                             int64_t step) {
   if (!start.exact || step <= 0) return refuse_extents(node, "where a slice begins must be known");
   const bool all =
       start.most == 0 && step == 1 &&
@@ -240,37 +241,36 @@ Result<Number> DynamicNodes::sliced_axis(const Node& node, const Number& whole, 
     const auto counted = [&](int64_t i) {
       return std::clamp<int64_t>(i < 0 ? i + whole.most : i, 0, whole.most);
     };
-    return Number{ceil_of(counted(end.most) - counted(start.most), step), true};
+    return BoundedInt{ceil_of(counted(end.most) - counted(start.most), step), true};
   }
   int64_t most = whole.most;
   if (end.most >= 0) most = std::min(most, end.most);  // an end below 0 counts from the back
   most = start.most >= 0 ? most - start.most : std::min(most, -std::max(start.most, -most));
   const bool front = whole.exact && start.most == 0 && step == 1 && end.most <= whole.most;
-  if (front && end.extent >= 0) return Number{end.most, false, end.extent};
+  if (front && end.extent >= 0) return BoundedInt{end.most, false, end.extent};
   const std::string of = end.exact         ? std::to_string(end.most)
                          : end.extent >= 0 ? fmt::format("extent {}", end.extent)
                                            : fmt::format("value {}", node.inputs[2]);
   const std::string from =
       whole.extent >= 0 ? fmt::format("extent {}", whole.extent) : std::to_string(whole.most);
-  return Number{ceil_of(most, step), false,
-                extent_named(fmt::format("{}:{}:{} of {}", start.most, of, step, from))};
+  return BoundedInt{ceil_of(most, step), false,
+                    extent_named(fmt::format("{}:{}:{} of {}", start.most, of, step, from))};
 }
 
 Result<DynamicNodes::Made> DynamicNodes::slice(const Node& node, int num_outputs) {
   const Extent in = extent_of(node.inputs[0]);
   if (node.inputs.size() < 3 || plain_axis(node, num_outputs)) return std::nullopt;
-  const auto starts = numbers_of(node.inputs[1]), ends = numbers_of(node.inputs[2]);
+  const auto starts = ints_of(node.inputs[1]), ends = ints_of(node.inputs[2]);
   if (!starts || !ends || starts->size() != ends->size()) return std::nullopt;
-  const auto list = [&](size_t i) -> std::optional<Numbers> {
-    return i < node.inputs.size() && node.inputs[i] >= 0 ? numbers_of(node.inputs[i])
-                                                         : std::nullopt;
+  const auto list = [&](size_t i) -> std::optional<BoundedInts> {
+    return i < node.inputs.size() && node.inputs[i] >= 0 ? ints_of(node.inputs[i]) : std::nullopt;
   };
   const auto axes = list(3), steps = list(4);
   const Shape from = shape(node.inputs[0]);
-  Numbers result;
+  BoundedInts result;
   for (size_t i = 0; i < from.size(); ++i)
-    result.push_back(static_cast<int>(i) == in.axis ? Number{from[i], false, in.id}
-                                                    : Number{from[i], true});
+    result.push_back(static_cast<int>(i) == in.axis ? BoundedInt{from[i], false, in.id}
+                                                    : BoundedInt{from[i], true});
   bool dynamic = in.axis >= 0;
   for (size_t i = 0; i < starts->size(); ++i) {
     int64_t axis = static_cast<int64_t>(i), step = 1;
@@ -278,7 +278,7 @@ Result<DynamicNodes::Made> DynamicNodes::slice(const Node& node, int num_outputs
     if (steps && steps->size() > i && (*steps)[i].exact) step = (*steps)[i].most;
     if (axis < 0) axis += static_cast<int64_t>(from.size());
     if (axis < 0 || axis >= static_cast<int64_t>(from.size())) return std::nullopt;
-    Number& whole = result[static_cast<size_t>(axis)];
+    BoundedInt& whole = result[static_cast<size_t>(axis)];
     dynamic = dynamic || !(*starts)[i].exact || !(*ends)[i].exact;
     whole = TW_TRY(sliced_axis(node, whole, (*starts)[i], (*ends)[i], step));
   }
@@ -355,7 +355,7 @@ Result<DynamicNodes::Made> DynamicNodes::concat(const Node& node, int num_output
 
 Result<DynamicNodes::Made> DynamicNodes::top_k(const Node& node, int num_outputs) {
   if (node.inputs.size() != 2) return std::nullopt;
-  const std::optional<Numbers> k = numbers_of(node.inputs[1]);
+  const std::optional<BoundedInts> k = ints_of(node.inputs[1]);
   if (!k || k->size() != 1 || k->front().exact) return std::nullopt;
   const Extent in = extent_of(node.inputs[0]);
   Shape bound = shape(node.inputs[0]);
