@@ -250,6 +250,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Program> 
   TW_TRY_STATUS(state.allocate_memory());
   state.place_values();
   state.find_aliases();
+  state.find_held();
   return session;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "tilewright/runtime/executor_state.h"
 #include "tilewright/runtime/host_ops.h"
@@ -96,11 +97,65 @@ void Session::State::find_aliases() {
   }
 }
 
+/// Values of the arena that host functions alone write and read, and nobody sees as another value:
+/// copying them into the arena would be work for nothing. Views of the arena's memory have no
+/// writer of their own: what they show are the values that lie there when they are read.
+void Session::State::find_held() {
+  const size_t count = program->values.size();
+  held_until.assign(count, -1);
+  std::vector<bool> written(count, false), other(count, false);
+  const auto ends = [&](int id) { return spec(id).offset + spec_bytes(spec(id)); };
+  const auto overlap = [&](int a, int b) {
+    return spec(a).offset < ends(b) && spec(b).offset < ends(a);
+  };
+  const auto outputs_of = [](const StepSpec& step) {
+    return std::span<const int>(step.args).last(static_cast<size_t>(step.num_outputs));
+  };
+  for (size_t i = 0; i < program->steps.size(); ++i) {
+    const StepSpec& step = program->steps[i];
+    for (int id : outputs_of(step))
+      if (id >= 0) written[static_cast<size_t>(id)] = true;
+    for (int id : step.args) {
+      if (id < 0) continue;
+      const auto at = static_cast<size_t>(id);
+      const bool gaps = rows_of(spec(id), spec(id).shape).count > 1 && spec(id).dynamic_axis >= 0;
+      if (step.host.empty() || gaps || spec(id).place != ValueSpec::Place::Arena) other[at] = true;
+      held_until[at] = static_cast<int>(i);
+      if (written[at] || spec(id).place != ValueSpec::Place::Arena) continue;
+      for (size_t before = i; before-- > 0;) {
+        bool covered = false;
+        for (int source : outputs_of(program->steps[before])) {
+          if (source < 0 || spec(source).place != ValueSpec::Place::Arena || !overlap(source, id))
+            continue;
+          other[static_cast<size_t>(source)] = true;
+          covered = spec(source).offset <= spec(id).offset && ends(source) >= ends(id);
+        }
+        if (covered) break;
+      }
+    }
+  }
+  for (size_t id = 0; id < count; ++id)
+    if (other[id] || !written[id]) held_until[id] = -1;
+}
+
+void Session::State::let_go(int id) {
+  slot(id).owner = arena;
+  slot(id).data = static_cast<char*>(arena.get()) + spec(id).offset;
+}
+
 /// Writes the result of a host function. errors: Invalid (type, shape).
-Status Session::State::store(int id, const Array& result) {
+Status Session::State::store(int id, const Array& result, bool elsewhere) {
   const ValueSpec& value = spec(id);
   TW_TRY_STATUS(check_tensor("result", value, result));
   Slot& to = slot(id);
+  if (held_until[static_cast<size_t>(id)] >= 0) {
+    let_go(id);
+    if (elsewhere) {
+      auto kept = std::make_shared<Array>(result);
+      to = {kept, static_cast<char*>(kept->data()), nullptr, result.shape()};
+      return {};
+    }
+  }
   to.shape = result.shape();
   if (value.place == ValueSpec::Place::View) adopt_extent(value.of, id);
   const Rows rows = rows_of(value, to.shape);
@@ -143,7 +198,15 @@ Status Session::State::run_host_step(const StepSpec& step) {
     if (i - first_output >= results.size())
       return fail(ErrorKind::Package, fmt::format("{} has {} results, not {}", step.host,
                                                   results.size(), step.num_outputs));
-    if (Status stored = store(step.args[i], results[i - first_output]); !stored)
+    const Array& result = results[i - first_output];
+    const auto is_own = [&](size_t k) {  // an input that is handed on may be written again
+      const int id = step.args[k];
+      return id < 0 || args[k].data() != result.data() ||
+             (held_until[static_cast<size_t>(id)] >= 0 && slot(id).owner != arena);
+    };
+    bool elsewhere = true;
+    for (size_t k = 0; k < first_output; ++k) elsewhere = elsewhere && is_own(k);
+    if (Status stored = store(step.args[i], result, elsewhere); !stored)
       return contradiction(std::move(stored.error()));
   }
   return {};
@@ -172,6 +235,8 @@ Status Session::State::run_step(size_t index, int64_t& clock) {
              !status) {
     return tl::unexpected<Error>(std::move(status.error()).at(step.name));
   }
+  for (int id : step.args)
+    if (id >= 0 && held_until[static_cast<size_t>(id)] == static_cast<int>(index)) let_go(id);
   StepProfile& times = profile[index];
   const int64_t now = now_ns();
   times.last_ns = now - clock;

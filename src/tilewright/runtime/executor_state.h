@@ -47,6 +47,9 @@ struct Session::State {
   /// By value id: for a value that no step writes, a dynamic one of the arena or a view, the one
   /// written to its memory; its extent is that one's. Otherwise -1.
   std::vector<int> alias_of;
+  /// By value id: the step that reads last what host functions make for host functions, which stays
+  /// where it was made until then. -1: the value lies in the session's own memory.
+  std::vector<int> held_until;
   bool pointers_stale = true;
   bool ran = false;
 
@@ -65,10 +68,14 @@ struct Session::State {
   void stage_inputs();
   void deliver_outputs();
   void find_aliases();
+  void find_held();
+  /// Puts a held value back into the session's memory, without its elements.
+  void let_go(int id);
   Array dense(int id) const;
   void adopt_extent(int to, int from);
   void propagate_extents(const StepSpec& step);
-  Status store(int id, const Array& result);
+  /// `elsewhere`: the result lies in memory that nobody else writes.
+  Status store(int id, const Array& result, bool elsewhere = false);
   Status run_copy_step(const StepSpec& step);
   Status run_host_step(const StepSpec& step);
   Status run_launch_step(const StepSpec& step, Launch& launch);

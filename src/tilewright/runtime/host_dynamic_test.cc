@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tilewright/base/rng.h"
+#include "tilewright/runtime/executor.h"
 #include "tilewright/runtime/host_ops.h"
 
 namespace tilewright::runtime {
@@ -207,6 +208,51 @@ TEST(HostDynamic, ACheckThatDoesNotCountRefusesNothing) {
   const std::string attrs = R"({"least": [0], "most": [1], "what": "index"})";
   EXPECT_THAT(refusal_of("CheckRange", attrs, {list({2}), flag(true)}), HasSubstr("out of range"));
   EXPECT_THAT(run_one("CheckRange", attrs, {list({2}), flag(false)}).to_ints(), ElementsAre(2));
+}
+
+TEST(HostDynamic, HandedOnWithoutTheArena) {
+  // What CheckRange hands on is read after the arena's first bytes belong to somebody else.
+  Program program;
+  program.name = "held";
+  program.values = {
+      {ValueSpec::Place::Input, "x", DType::I64, {6}, 0, -1},
+      {ValueSpec::Place::Arena, "found", DType::I64, {6}, 0, 0},
+      {ValueSpec::Place::Arena, "checked", DType::I64, {6}, 64, 0},
+      {ValueSpec::Place::Arena, "again", DType::I64, {6}, 0, 0},
+      {ValueSpec::Place::Output, "both", DType::I64, {12}, 0, 0},
+      {ValueSpec::Place::Arena, "seen", DType::I64, {6, 1}, 0, 0},  // a view of `again`
+      {ValueSpec::Place::Output, "view", DType::I64, {6, 1}, 0, 0}};
+  program.inputs = {0};
+  program.outputs = {4, 6};
+  program.steps = {{"unique", "", "Unique", "{}", {0, 1}, 1},
+                   {"check", "", "CheckRange", R"({"least": [0], "most": [9]})", {1, 2}, 1},
+                   {"unique again", "", "Unique", R"({"sorted": 1})", {2, 3}, 1},
+                   {"join", "", "Concat", R"({"axis": 0, "bound": [12]})", {2, 3, 4}, 1},
+                   {"show", "", "Copy", "{}", {5, 6}, 1}};
+  program.arena_bytes = 128;
+  for (const bool viewed : {true, false}) {
+    if (!viewed) {
+      program.steps.pop_back();
+      program.outputs = {4};
+    }
+    const auto made =
+        Session::create(std::make_shared<Program>(program),
+                        [](const std::string&) { return nullptr; }, {}, {.threads = 1});
+    ASSERT_TRUE(made) << to_string(made.error());
+    Session* session = made->get();
+    for (double last : {9.0, 3.0}) {
+      ASSERT_TRUE(session->set_input("x", list({5, 3, 5, 3, 5, last})));
+      ASSERT_TRUE(session->run());
+      if (last == 9)
+        EXPECT_THAT(session->get_output("both")->to_ints(), ElementsAre(3, 5, 9, 3, 5, 9));
+      else
+        EXPECT_THAT(session->get_output("both")->to_ints(), ElementsAre(3, 5, 3, 5));
+      if (viewed) {
+        EXPECT_EQ(session->get_output("view")->shape(), (Shape{last == 9 ? 3 : 2, 1}));
+        EXPECT_EQ(session->get_output("view")->to_ints()[1], 5);
+      }
+    }
+  }
 }
 
 }  // namespace
