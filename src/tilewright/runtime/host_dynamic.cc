@@ -315,7 +315,9 @@ HostResult range(const HostAttrs& attrs, const HostInputs& inputs) {
   }
   TW_TRY_STATUS(check_size(attrs, {count}));
   Array result(first.dtype(), {count});
-  for (int64_t i = 0; i < count; ++i) result.set_int(i, start + i * delta);
+  uint64_t value = static_cast<uint64_t>(start);  // the last step may leave i64
+  for (int64_t i = 0; i < count; ++i, value += static_cast<uint64_t>(delta))
+    result.set_int(i, static_cast<int64_t>(value));
   return std::vector<Array>{result};
 }
 
