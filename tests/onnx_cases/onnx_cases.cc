@@ -207,8 +207,8 @@ is read: the branch taken, or the body once for each iteration, stands in the pl
 Numbers of iterations, lengths of sequences and positions in them must therefore be known at compile
 time: they follow from constants, shapes and inputs bound by `--const`. A model with its loops unrolled
 may have at most 20000 nodes. If may also depend on the run: both branches are computed, and one of the
-results is taken; what the other branch refuses (an index out of range) is no error then. Inputs and
-outputs of the model must be tensors.
+results is taken. An index out of range in the other branch is no error then; a shape that does not fit,
+or a place to scatter to, still is. Inputs and outputs of the model must be tensors.
 
 The extents of inputs are fixed (`--dim`, `--shape`), but the run may decide others: how many elements
 NonZero, Compress, Unique or NonMaxSuppression find. Each value may have one such extent, and it must

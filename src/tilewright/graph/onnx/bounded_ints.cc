@@ -76,7 +76,7 @@ Known joined(const Followed& f) {
   return out;
 }
 
-/// BoundedInts below 0 are followed only where all are exact.
+/// Integers below 0 are followed only where all are exact.
 std::optional<BoundedInt> combined(const std::string& op, const BoundedInt& a,
                                    const BoundedInt& b) {
   const bool exact = a.exact && b.exact;

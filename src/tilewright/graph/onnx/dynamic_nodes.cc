@@ -20,11 +20,6 @@
 namespace tilewright::graph {
 namespace {
 
-int64_t axis_attr(const Node& node, size_t rank, int64_t fallback) {
-  const int64_t axis = node.attrs.get_int("axis", fallback);
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
-
 /// Neutral elements of the reductions whose result is the same with them, however many.
 const char* neutral(const std::string& op) {
   static const std::map<std::string, const char*> kNeutral = {
@@ -63,6 +58,33 @@ Extent DynamicNodes::extent_of(ValueId id) const {
   return it->second;
 }
 
+std::vector<Extent> DynamicNodes::extents_of(const std::vector<ValueId>& ids) const {
+  std::vector<Extent> extents;
+  for (ValueId id : ids) extents.push_back(extent_of(id));
+  return extents;
+}
+
+BoundedInts DynamicNodes::shape_ints(ValueId id) const {
+  const Extent extent = extent_of(id);
+  BoundedInts ints;
+  for (int64_t bound : shape(id)) ints.push_back({bound, true});
+  if (extent.axis >= 0) {
+    ints[static_cast<size_t>(extent.axis)].exact = false;
+    ints[static_cast<size_t>(extent.axis)].extent = extent.id;
+  }
+  return ints;
+}
+
+DynamicNodes::Scaled DynamicNodes::scaled_of(int id) const {
+  const auto found = scaled_.find(id);
+  return found == scaled_.end() ? Scaled{id, 1, 1} : found->second;
+}
+
+int64_t DynamicNodes::axis_of(const Node& node, size_t rank, int64_t fallback) {
+  const int64_t axis = node.attrs.get_int("axis", fallback);
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
 std::optional<BoundedInts> DynamicNodes::ints_of(ValueId id) {
   if (id < 0 || is_float(value(id).type.dtype) || element_count(shape(id)) > kMostBoundedInts)
     return std::nullopt;
@@ -74,9 +96,7 @@ std::optional<BoundedInts> DynamicNodes::ints_of(ValueId id) {
 
 Result<std::vector<Extent>> DynamicNodes::place(const tensor::OpCall& call, const Node& node,
                                                 const std::vector<tensor::TensorType>& types) {
-  std::vector<Extent> inputs;
-  for (ValueId id : node.inputs) inputs.push_back(extent_of(id));
-  return dynamic_extents(call, inputs, types, next_extent_);
+  return dynamic_extents(call, extents_of(node.inputs), types, next_extent_);
 }
 
 void DynamicNodes::note(const Node& node, const tensor::OpCall& call,
@@ -84,10 +104,17 @@ void DynamicNodes::note(const Node& node, const tensor::OpCall& call,
   for (size_t i = 0; i < extents.size(); ++i)
     if (extents[i].axis >= 0) extents_[node.outputs[i]] = extents[i];
   if (node.domain.empty() && node.op == "NonZero") non_zeros_[node.inputs[0]] = node.outputs[0];
-  if (!runtime || node.outputs.size() != 1 || is_float(value(node.outputs[0]).type.dtype)) return;
+  if (!runtime || node.outputs.size() != 1) return;
+  const DType dtype =
+      value(node.outputs[0]).type.dtype;  // shapes are i64; sums of narrow types wrap
+  if (dtype != DType::I64 && dtype != DType::I32 && dtype != DType::Bool) return;
   std::vector<std::optional<BoundedInts>> numbers;
   for (ValueId id : node.inputs) numbers.push_back(ints_of(id));
-  if (auto known = derived_ints(call, numbers, shape(node.outputs[0])))
+  auto known = derived_ints(call, numbers, shape(node.outputs[0]));
+  const auto wraps = [&](const BoundedInt& i) {
+    return dtype == DType::I32 && (i.most > INT32_MAX || i.most < INT32_MIN);
+  };
+  if (known && std::none_of(known->begin(), known->end(), wraps))
     numbers_[node.outputs[0]] = *std::move(known);
 }
 
@@ -111,12 +138,9 @@ int DynamicNodes::extent_named(const std::string& text) {
 }
 
 int DynamicNodes::scaled_extent(int id, int64_t numerator, int64_t denominator) {
-  Scaled scaled{id, numerator, denominator};
-  if (const auto found = scaled_.find(id); found != scaled_.end()) {
-    scaled.of = found->second.of;
-    scaled.numerator *= found->second.numerator;
-    scaled.denominator *= found->second.denominator;
-  }
+  Scaled scaled = scaled_of(id);
+  scaled.numerator *= numerator;
+  scaled.denominator *= denominator;
   const int64_t common = std::gcd(scaled.numerator, scaled.denominator);
   scaled.numerator /= std::max<int64_t>(common, 1);
   scaled.denominator /= std::max<int64_t>(common, 1);
@@ -219,9 +243,7 @@ std::optional<int> DynamicNodes::plain_axis(const Node& node, int num_outputs) {
   const auto types = tensor::infer(call);
   if (!types) return std::nullopt;
   int unused = next_extent_;
-  std::vector<Extent> inputs;
-  for (ValueId id : node.inputs) inputs.push_back(extent_of(id));
-  const auto extents = dynamic_extents(call, inputs, *types, unused);
+  const auto extents = dynamic_extents(call, extents_of(node.inputs), *types, unused);
   if (!extents) return std::nullopt;
   return (*extents)[0].axis;
 }
@@ -339,7 +361,7 @@ Result<DynamicNodes::Made> DynamicNodes::row_by_row(const Node& node, int num_ou
   }
   if ((node.op == "Pad" || node.op == "Resize") && keeps_axis(node, axis, rank))
     return in_static(node, num_outputs, like, axis, nullptr);
-  if (node.op == "LayerNormalization" && axis < axis_attr(node, static_cast<size_t>(rank), -1))
+  if (node.op == "LayerNormalization" && axis < axis_of(node, static_cast<size_t>(rank), -1))
     return in_static(node, num_outputs, like, axis, nullptr);
   return std::nullopt;
 }

@@ -69,6 +69,12 @@ class DynamicNodes {
   const Value& value(ValueId id) const { return sink_.graph().values[static_cast<size_t>(id)]; }
   Shape shape(ValueId id) const { return value(id).type.shape; }  // values move when one is added
   Extent extent_of(ValueId id) const;
+  std::vector<Extent> extents_of(const std::vector<ValueId>& ids) const;
+  /// The extents of a value as integers.
+  BoundedInts shape_ints(ValueId id) const;
+  Scaled scaled_of(int id) const;
+  /// Attribute `axis`, counted from the front.
+  static int64_t axis_of(const Node& node, size_t rank, int64_t fallback);
   /// Nothing where they are not integers, or nobody can tell.
   std::optional<BoundedInts> ints_of(ValueId id);
   /// The id of the extent that `text` describes: equal texts, equal extents.

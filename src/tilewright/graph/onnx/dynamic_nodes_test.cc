@@ -110,6 +110,27 @@ TEST(DynamicNodes, PartsAreJoinedAlongTheirExtents) {
   EXPECT_EQ(types_of(m, {"joined"}), std::vector<std::string>{"f32[<=15, 4]"});
 }
 
+TEST(DynamicNodes, PartsOfOtherTypesAreRefusedAtOnce) {
+  onnx::ModelProto m = chosen_rows();
+  add_weight(m, "more", Array(DType::I32, {3, 4}));
+  set_attr(add_node(m, "Concat", {"rows", "more"}, {"joined"}), "axis", int64_t{0});
+  EXPECT_THAT(refusal(m, "joined"), HasSubstr("the_Concat"));
+}
+
+/// Sums of bytes wrap: 200 + 100 is no extent of 300.
+TEST(DynamicNodes, NarrowIntegersAreNotFollowed) {
+  onnx::ModelProto m = empty_model();
+  add_input(m, "flag", {1}, 9);
+  add_weight(m, "a", Array::of(DType::F32, std::vector<double>{200}).cast(DType::U8));
+  add_weight(m, "b", Array::of(DType::F32, std::vector<double>{100}).cast(DType::U8));
+  add_node(m, "Where", {"flag", "a", "a"}, {"c"});
+  add_node(m, "Add", {"c", "b"}, {"d"});
+  add_output(m, "d");
+  const auto graph = import(m);
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  EXPECT_EQ(count(*graph, "Add"), 1);
+}
+
 TEST(DynamicNodes, ABranchMayDecideTheExtent) {
   onnx::ModelProto m = chosen_rows();
   add_input(m, "which", {}, 9);

@@ -30,24 +30,19 @@ int64_t ceil_of(int64_t a, int64_t b) { return a <= 0 ? 0 : (a - 1) / b + 1; }
 }  // namespace
 
 Result<DynamicNodes::Made> DynamicNodes::shape_of(const Node& node, int num_outputs) {
-  const Extent extent = extent_of(node.inputs[0]);
-  if (extent.axis < 0) return std::nullopt;
+  if (extent_of(node.inputs[0]).axis < 0) return std::nullopt;
   if (node.op == "Size") {
     const ValueId extents = TW_TRY(add_part(node, "Shape", {node.inputs[0]}));
     return Values{TW_TRY(add_part(node, "ReduceProd", {extents}, {{"keepdims", int64_t{0}}}))};
   }
-  const Shape bound = shape(node.inputs[0]);
-  const auto rank = static_cast<int64_t>(bound.size());
+  const BoundedInts all = shape_ints(node.inputs[0]);
+  const auto rank = static_cast<int64_t>(all.size());
   const auto place = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank); };
   const int64_t start = place(node.attrs.get_int("start", 0));
   const int64_t end = std::max(start, place(node.attrs.get_int("end", rank)));
-  BoundedInts numbers;
-  for (int64_t i = start; i < end; ++i)
-    numbers.push_back(i == extent.axis ? BoundedInt{bound[static_cast<size_t>(i)], false, extent.id}
-                                       : BoundedInt{bound[static_cast<size_t>(i)], true});
   const Values made = TW_TRY(add_host(node, "DynamicShape", {node.inputs[0]}, {end - start}, {},
                                       num_outputs, {{"start", start}, {"end", end}}));
-  numbers_[made[0]] = std::move(numbers);
+  numbers_[made[0]] = BoundedInts(all.begin() + start, all.begin() + end);
   return made;
 }
 
@@ -60,15 +55,12 @@ struct DynamicNodes::Asked {
 
 Result<DynamicNodes::Asked> DynamicNodes::asked_shape(const Node& node,
                                                       const BoundedInts& numbers) const {
-  const Extent in = extent_of(node.inputs[0]);
-  const Shape from = shape(node.inputs[0]);
+  const BoundedInts from = shape_ints(node.inputs[0]);
   const bool zero_is_zero = node.attrs.get_int("allowzero", 0) != 0;
   Asked asked;
   for (size_t i = 0; i < numbers.size(); ++i) {
     BoundedInt number = numbers[i];
-    if (number.exact && number.most == 0 && !zero_is_zero && i < from.size())
-      number = static_cast<int>(i) == in.axis ? BoundedInt{from[i], false, in.id}
-                                              : BoundedInt{from[i], true};
+    if (number.exact && number.most == 0 && !zero_is_zero && i < from.size()) number = from[i];
     asked.bound.push_back(number.most);
     if (number.exact && number.most < 0) {
       if (number.most != -1 || asked.open != SIZE_MAX)
@@ -96,11 +88,7 @@ Status DynamicNodes::fill_open(const Node& node, Asked& asked) {
   if (others == 0) return refuse_extents(node, "the new shape is empty");
   if (asked.extent.axis >= 0) {
     // The axis may count in other units than before: 90 N of [N, 90] back to N rows.
-    const auto scale = [&](int id) {
-      const auto found = scaled_.find(id);
-      return found == scaled_.end() ? Scaled{id, 1, 1} : found->second;
-    };
-    const Scaled old = scale(in.id), now = scale(asked.extent.id);
+    const Scaled old = scaled_of(in.id), now = scaled_of(asked.extent.id);
     const int64_t of = rows * old.numerator * now.denominator;
     const int64_t by = others * old.denominator * now.numerator;
     if (in.axis < 0 || old.of != now.of || by == 0 || of % by != 0)
@@ -163,22 +151,18 @@ Result<DynamicNodes::Made> DynamicNodes::expand(const Node& node, int num_output
   const std::optional<BoundedInts> numbers = ints_of(node.inputs[1]);
   const bool known = value(node.inputs[1]).constant.has_value();
   if (!numbers || (known && in.axis < 0)) return std::nullopt;
-  const Shape from = shape(node.inputs[0]);
+  const BoundedInts from = shape_ints(node.inputs[0]);
   const size_t rank = std::max(from.size(), numbers->size());
   Shape bound(rank, 1);
   Extent extent;
   for (size_t i = 0; i < rank; ++i) {
     const size_t skipped_x = rank - from.size(), skipped = rank - numbers->size();
-    BoundedInt have{1, true}, asked{1, true};
-    if (i >= skipped_x) {
-      const size_t at = i - skipped_x;
-      have = static_cast<int>(at) == in.axis ? BoundedInt{from[at], false, in.id}
-                                             : BoundedInt{from[at], true};
-    }
-    if (i >= skipped) asked = (*numbers)[i - skipped];
+    const BoundedInt one{1, true};
+    const BoundedInt have = i >= skipped_x ? from[i - skipped_x] : one;
+    const BoundedInt asked = i >= skipped ? (*numbers)[i - skipped] : one;
     BoundedInt result = asked;
-    if (asked.exact && asked.most == 1) result = have;
-    if (!(have.exact && have.most == 1) && !(asked.exact && asked.most == 1)) {
+    if (asked == one) result = have;
+    if (have != one && asked != one) {
       if (have != asked && !(have.extent >= 0 && have.extent == asked.extent))
         return refuse_extents(node, "the run decides whether its input fits the shape");
       result = have;
@@ -266,18 +250,15 @@ Result<DynamicNodes::Made> DynamicNodes::slice(const Node& node, int num_outputs
     return i < node.inputs.size() && node.inputs[i] >= 0 ? ints_of(node.inputs[i]) : std::nullopt;
   };
   const auto axes = list(3), steps = list(4);
-  const Shape from = shape(node.inputs[0]);
-  BoundedInts result;
-  for (size_t i = 0; i < from.size(); ++i)
-    result.push_back(static_cast<int>(i) == in.axis ? BoundedInt{from[i], false, in.id}
-                                                    : BoundedInt{from[i], true});
+  BoundedInts result = shape_ints(node.inputs[0]);
+  const auto rank = static_cast<int64_t>(result.size());
   bool dynamic = in.axis >= 0;
   for (size_t i = 0; i < starts->size(); ++i) {
     int64_t axis = static_cast<int64_t>(i), step = 1;
     if (axes && axes->size() > i && (*axes)[i].exact) axis = (*axes)[i].most;
     if (steps && steps->size() > i && (*steps)[i].exact) step = (*steps)[i].most;
-    if (axis < 0) axis += static_cast<int64_t>(from.size());
-    if (axis < 0 || axis >= static_cast<int64_t>(from.size())) return std::nullopt;
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return std::nullopt;
     BoundedInt& whole = result[static_cast<size_t>(axis)];
     dynamic = dynamic || !(*starts)[i].exact || !(*ends)[i].exact;
     whole = TW_TRY(sliced_axis(node, whole, (*starts)[i], (*ends)[i], step));
@@ -296,19 +277,14 @@ Result<DynamicNodes::Made> DynamicNodes::slice(const Node& node, int num_outputs
 
 Result<DynamicNodes::Made> DynamicNodes::gather(const Node& node, int num_outputs) {
   const Extent x = extent_of(node.inputs[0]), indices = extent_of(node.inputs[1]);
-  const Shape from = shape(node.inputs[0]);
-  int64_t axis = node.attrs.get_int("axis", 0);
-  if (axis < 0) axis += static_cast<int64_t>(from.size());
+  const int64_t axis = axis_of(node, shape(node.inputs[0]).size(), 0);
   if (x.axis < 0 || x.axis != axis) return std::nullopt;
-  Shape bound(from.begin(), from.begin() + axis);
-  const Shape places = shape(node.inputs[1]);
-  bound.insert(bound.end(), places.begin(), places.end());
-  bound.insert(bound.end(), from.begin() + axis + 1, from.end());
+  const auto types = TW_TRY(tensor::infer(op_call(sink_.graph(), node)));
   Extent extent;
   if (indices.axis >= 0) extent = {static_cast<int>(axis) + indices.axis, indices.id};
   Values inputs = node.inputs;
   if (guard >= 0) inputs.push_back(guard);
-  return TW_TRY(add_host(node, "DynamicGather", std::move(inputs), std::move(bound), extent,
+  return TW_TRY(add_host(node, "DynamicGather", std::move(inputs), types[0].shape, extent,
                          num_outputs, {{"axis", axis}}));
 }
 
@@ -325,31 +301,25 @@ Result<DynamicNodes::Made> DynamicNodes::gather_nd(const Node& node, int) {
 }
 
 Result<DynamicNodes::Made> DynamicNodes::concat(const Node& node, int num_outputs) {
-  Shape bound = shape(node.inputs[0]);
-  int64_t axis = node.attrs.get_int("axis", 0);
-  if (axis < 0) axis += static_cast<int64_t>(bound.size());
-  if (axis < 0 || axis >= static_cast<int64_t>(bound.size())) return std::nullopt;
-  int64_t total = 0;
+  const int64_t axis = axis_of(node, shape(node.inputs[0]).size(), 0);
   std::vector<std::string> parts;
   std::vector<Extent> extents;
   for (ValueId id : node.inputs) {
     const Extent extent = extent_of(id);
-    const Shape part = shape(id);
-    if (part.size() != bound.size() || (extent.axis >= 0 && extent.axis != axis))
-      return std::nullopt;
-    for (size_t i = 0; i < part.size(); ++i)
-      if (static_cast<int64_t>(i) != axis && part[i] != bound[i]) return std::nullopt;
-    const int64_t here = part[static_cast<size_t>(axis)];
-    total += here;
-    if (here == 0) continue;
-    parts.push_back(extent.axis >= 0 ? fmt::format("extent {}", extent.id) : std::to_string(here));
+    if (extent.axis >= 0 && extent.axis != axis) return std::nullopt;
     if (extent.axis >= 0) extents.push_back(extent);
   }
   if (extents.empty()) return std::nullopt;
-  bound[static_cast<size_t>(axis)] = total;
-  const int id =
-      parts.size() == 1 ? extents[0].id : extent_named(fmt::format("{}", fmt::join(parts, " + ")));
-  return TW_TRY(add_host(node, "DynamicConcat", node.inputs, std::move(bound),
+  const auto types = TW_TRY(tensor::infer(op_call(sink_.graph(), node)));
+  for (ValueId id : node.inputs) {
+    const BoundedInt part = shape_ints(id)[static_cast<size_t>(axis)];
+    if (part.most == 0) continue;
+    parts.push_back(part.exact ? std::to_string(part.most) : fmt::format("extent {}", part.extent));
+  }
+  const int id = extents.size() == 1 && parts.size() == 1
+                     ? extents[0].id
+                     : extent_named(fmt::format("{}", fmt::join(parts, " + ")));
+  return TW_TRY(add_host(node, "DynamicConcat", node.inputs, types[0].shape,
                          {static_cast<int>(axis), id}, num_outputs, {{"axis", axis}}));
 }
 
@@ -359,8 +329,7 @@ Result<DynamicNodes::Made> DynamicNodes::top_k(const Node& node, int num_outputs
   if (!k || k->size() != 1 || k->front().exact) return std::nullopt;
   const Extent in = extent_of(node.inputs[0]);
   Shape bound = shape(node.inputs[0]);
-  int64_t axis = node.attrs.get_int("axis", -1);
-  if (axis < 0) axis += static_cast<int64_t>(bound.size());
+  const int64_t axis = axis_of(node, bound.size(), -1);
   if (axis < 0 || axis >= static_cast<int64_t>(bound.size())) return std::nullopt;
   if (in.axis >= 0 && in.axis != axis) return refuse_extents(node, kTwoAxes);
   int64_t& extent = bound[static_cast<size_t>(axis)];

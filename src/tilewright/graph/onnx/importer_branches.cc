@@ -2,8 +2,9 @@
 // the results of one.
 //
 // Example: `keep = boxes.size == 0 ? [] : nms(boxes)`: nms runs on no boxes, too, and finds none.
-// What a branch refuses counts only if it is taken: indices out of range of nothing are no error
-// while there is nothing. Such checks have the branch's condition as one more input.
+// An index out of range counts only if its branch is taken: there is no first element of nothing.
+// Such checks have the branch's condition as one more input. What other host functions refuse (a
+// shape that does not fit, places to scatter to) is an error in either branch.
 #include <fmt/format.h>
 
 #include <algorithm>

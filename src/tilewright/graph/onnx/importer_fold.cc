@@ -194,7 +194,7 @@ Status Importer::check_operands(Node& node, const tensor::OpCall& call) {
         fmt::format("input {} ('{}') of {} '{}'", limits.input, value.name, node.op, node.name);
     // Named after what it hands on: files do not hold it, and read back it is to be called the
     // same.
-    const std::string name = names_.value(fmt::format("{}.{}", value.name, limits.what));
+    const std::string name = names_.value(fmt::format("#{}.{}", value.name, limits.what));
     operand = TW_TRY(add(std::move(check), 1))[0];
     graph_.values[static_cast<size_t>(operand)].name = name;
   }

@@ -130,6 +130,22 @@ TEST(CpuRules, StandInThisOrder) {
                                    "loops", "element-wise"));
 }
 
+/// Data decides which pixels a region reads: no strip of rows holds them, and copying the image
+/// anew for each region took 27 times as long.
+TEST(CpuRules, WhatIsLookedUpIsNoWindow) {
+  Builder b("regions");
+  const ValueId x = b.input("x", DType::F32, {1, 256, 40, 48});
+  const ValueId rois = b.input("rois", DType::F32, {1000, 4}),
+                of = b.input("of", DType::I64, {1000});
+  b.output(b.node("RoiAlign", {x, rois, of},
+                  {{"output_height", int64_t{7}},
+                   {"output_width", int64_t{7}},
+                   {"sampling_ratio", int64_t{2}}}),
+           "y");
+  EXPECT_EQ(cpu_report(joined(*b.finish()), *hw::find_target("x86-64-v4")).kernel.rule,
+            "register-tile");
+}
+
 TEST(CpuRules, EachTakesAKernelAndDeclinesAnother) {
   expect_rules(cpu_rules(), cpu_kernels(), {"element-wise"});
 }
