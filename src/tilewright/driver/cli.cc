@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <system_error>
 
 #include "tilewright/base/check.h"
@@ -43,6 +44,13 @@ int report_bug(const std::string& command, const std::string& what) {
   return 1;
 }
 
+/// What `help` and `--help` print. A stdout that takes nothing is noticed by end_stdout.
+void print_help(const std::string& text, bool as_json) {
+  nlohmann::ordered_json json = document("help");
+  json["text"] = text;
+  std::fputs((as_json ? json_text(json, 2) + "\n" : text).c_str(), stdout);
+}
+
 /// `help`, `help VERB`: what `--help` prints.
 void add_help(CLI::App& app, VerbContext& context) {
   CLI::App* verb =
@@ -52,7 +60,7 @@ void add_help(CLI::App& app, VerbContext& context) {
   verb->add_option("verb", *words, "which verb, and its action");
   verb->add_flag("--all", *all, "the options of every verb");
   verb->callback([&app, &context, words, all] {
-    context.action = [&app, words, all]() -> Result<int> {
+    context.action = [&app, &context, words, all]() -> Result<int> {
       const CLI::App* scope = &app;
       std::string above = "tilewright";  // what stands in front of the verb
       for (const std::string& word : *words) {
@@ -71,13 +79,14 @@ void add_help(CLI::App& app, VerbContext& context) {
         scope = *found;
       }
       // App::help would print that of the verb in use, which is this one.
-      fmt::print("{}", scope == &app
-                           ? app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal)
-                           : scope->help(above));
+      std::string text = scope == &app
+                             ? app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal)
+                             : scope->help(above);
       if (scope != &app) above += " " + scope->get_name();
       if (*all)
         for (const CLI::App* other : scope->get_subcommands({}))
-          if (!other->get_group().empty()) fmt::print("\n{}", other->help(above));
+          if (!other->get_group().empty()) text += "\n" + other->help(above);
+      print_help(text, context.json);
       return 0;
     };
   });
@@ -184,7 +193,10 @@ int run_cli(int argc, char** argv) {
     if (words.empty()) throw CLI::CallForHelp();
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return end_stdout(app.exit(success));
+    std::ostringstream text;
+    const int code = app.exit(success, text, text);
+    print_help(text.str(), as_json && success.get_name() != "CallForVersion");
+    return end_stdout(code);
   } catch (const CLI::ParseError& error) {
     return report_error(usage_error(app, error, words), as_json);
   } catch (const Refused& refused) {

@@ -13,86 +13,34 @@
 #include <map>
 #include <set>
 
+#include "tilewright/ir/block_nests.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright {
 namespace {
 
-struct Access {
-  Buffer buffer;
-  std::vector<Expr> indices;
-};
-
-/// One block with the loops around it.
-struct Nest {
-  const Block* block = nullptr;
-  std::vector<const For*> loops;
-  std::vector<Access> accesses;
-};
-
 /// Whether an axis of a buffer is one with the axis behind it, by axis.
 using Joined = std::map<Buffer, std::vector<bool>>;
-
-const Var* plain(const Expr& index) {
-  const auto* at = index.as<VarRef>();
-  return at != nullptr ? &at->var : nullptr;
-}
-
-bool is_simple(const For& loop) {
-  return loop.kind == ForKind::Serial && loop.marks.empty() && as_int(loop.extent);
-}
-
-std::vector<Access> accesses_of(const Block& block) {
-  std::vector<Access> all;
-  walk(
-      block.body,
-      [&](const Stmt& s) {
-        if (const auto* store = s.as<Store>()) all.push_back({store->buffer, store->indices});
-      },
-      [&](const Expr& e) {
-        if (const auto* at = e.as<Load>()) all.push_back({at->buffer, at->indices});
-      });
-  return all;
-}
-
-/// Loops are of one nest alone where nothing but loops and one block is inside of them.
-void find_nests(const Stmt& s, std::vector<const For*> loops, std::vector<Nest>& nests) {
-  if (const auto* loop = s.as<For>()) {
-    loops.push_back(loop);
-    return find_nests(loop->body, std::move(loops), nests);
-  }
-  if (const auto* block = s.as<Block>()) {
-    nests.push_back({block, std::move(loops), accesses_of(*block)});
-    return;
-  }
-  for (const Stmt& child : children(s)) find_nests(child, {}, nests);
-}
 
 class Joining {
  public:
   explicit Joining(const Func& func) : func_(func) {}
 
   Func run() {
-    if (!func_.scalars.empty() || has_call()) return func_;
-    find_nests(func_.body, {}, nests_);
-    for (const Nest& nest : nests_)
-      for (const Access& access : nest.accesses) used_.insert(access.buffer);
+    if (!func_.scalars.empty() || has_call(func_.body)) return func_;
+    nests_ = block_nests(func_.body);
+    for (const BlockNest& nest : nests_)
+      for (const BlockAccess& access : nest.accesses) used_.insert(access.buffer);
     assume();
     for (bool changed = true; changed;) {
       changed = false;
-      for (const Nest& nest : nests_)
-        for (const Access& access : nest.accesses) changed |= contradict(nest, access);
+      for (const BlockNest& nest : nests_)
+        for (const BlockAccess& access : nest.accesses) changed |= contradict(nest, access);
     }
     return rewritten();
   }
 
  private:
-  bool has_call() const {
-    bool found = false;
-    walk(func_.body, [&](const Stmt& s) { found |= s.as<Call>() != nullptr; });
-    return found;
-  }
-
   void assume(const Buffer& buffer, bool dense) {
     std::vector<bool>& pairs = joined_[buffer];
     for (size_t axis = 0; axis + 1 < buffer.rank(); ++axis)
@@ -109,7 +57,7 @@ class Joining {
   }
 
   /// Gives up the pairs of the accessed buffer that this access does not take together.
-  bool contradict(const Nest& nest, const Access& access) {
+  bool contradict(const BlockNest& nest, const BlockAccess& access) {
     bool changed = false;
     std::vector<bool>& pairs = joined_.at(access.buffer);
     for (size_t axis = 0; axis < pairs.size(); ++axis) {
@@ -120,9 +68,9 @@ class Joining {
     return changed;
   }
 
-  bool takes_together(const Nest& nest, const Access& access, size_t axis) const {
-    const Var* first = plain(access.indices[axis]);
-    const Var* second = plain(access.indices[axis + 1]);
+  bool takes_together(const BlockNest& nest, const BlockAccess& access, size_t axis) const {
+    const Var* first = plain_var(access.indices[axis]);
+    const Var* second = plain_var(access.indices[axis + 1]);
     if (first == nullptr || second == nullptr || *first == *second) return false;
     const Iter* outer = whole_axis(nest, *first, access.buffer.shape()[axis]);
     const Iter* inner = whole_axis(nest, *second, access.buffer.shape()[axis + 1]);
@@ -132,35 +80,28 @@ class Joining {
   }
 
   /// The iteration of `var` if it runs over all of an axis of this extent.
-  static const Iter* whole_axis(const Nest& nest, const Var& var, const Expr& extent) {
-    for (const Iter& iter : nest.block->iters)
-      if (iter.var == var) return as_int(iter.extent) == as_int(extent) ? &iter : nullptr;
-    return nullptr;
+  static const Iter* whole_axis(const BlockNest& nest, const Var& var, const Expr& extent) {
+    const Iter* iter = nest.iter_of(var);
+    return iter != nullptr && as_int(iter->extent) == as_int(extent) ? iter : nullptr;
   }
 
   /// Whether each has a loop of its own, of its extent, one right inside the other.
-  static bool have_neighbouring_loops(const Nest& nest, const Iter& outer, const Iter& inner) {
-    for (size_t i = 0; i + 1 < nest.loops.size(); ++i)
-      if (runs(nest, *nest.loops[i], outer)) return runs(nest, *nest.loops[i + 1], inner);
-    return false;
-  }
-
-  static bool runs(const Nest& nest, const For& loop, const Iter& iter) {
-    const Var* bound = plain(iter.binding);
-    const auto users = std::count_if(nest.block->iters.begin(), nest.block->iters.end(),
-                                     [&](const Iter& i) { return uses(i.binding, loop.var); });
-    return bound != nullptr && *bound == loop.var && users == 1 && is_simple(loop) &&
-           as_int(loop.extent) == as_int(iter.extent);
+  static bool have_neighbouring_loops(const BlockNest& nest, const Iter& outer, const Iter& inner) {
+    const auto at = [&](const Iter& iter) {
+      return std::find(nest.loops.begin(), nest.loops.end(), nest.loop_of(iter));
+    };
+    const auto first = at(outer), second = at(inner);
+    return first != nest.loops.end() && second != nest.loops.end() && second - first == 1;
   }
 
   /// Whether the block names the two only as neighbours along joined axes.
-  bool always_together(const Nest& nest, const Var& first, const Var& second) const {
+  bool always_together(const BlockNest& nest, const Var& first, const Var& second) const {
     size_t known = 0;
-    for (const Access& access : nest.accesses) {
+    for (const BlockAccess& access : nest.accesses) {
       const std::vector<bool>& pairs = joined_.at(access.buffer);
       for (size_t axis = 0; axis < pairs.size(); ++axis) {
-        const Var* a = plain(access.indices[axis]);
-        const Var* b = plain(access.indices[axis + 1]);
+        const Var* a = plain_var(access.indices[axis]);
+        const Var* b = plain_var(access.indices[axis + 1]);
         if (pairs[axis] && a != nullptr && b != nullptr && *a == first && *b == second) ++known;
       }
     }
@@ -168,7 +109,7 @@ class Joining {
     walk(
         nest.block->body, [](const Stmt&) {},
         [&](const Expr& e) {
-          const Var* var = plain(e);
+          const Var* var = plain_var(e);
           named_first += var != nullptr && *var == first;
           named_second += var != nullptr && *var == second;
         });
@@ -177,7 +118,7 @@ class Joining {
   }
 
   /// Whether the block's guard names a loop of iteration `var`.
-  static bool guards(const Nest& nest, const Var& var) {
+  static bool guards(const BlockNest& nest, const Var& var) {
     if (!nest.block->guard) return false;
     return std::any_of(nest.block->iters.begin(), nest.block->iters.end(), [&](const Iter& iter) {
       return iter.var == var && uses_any(nest.block->guard, free_vars(iter.binding));
@@ -190,7 +131,7 @@ class Joining {
         buffers_[buffer] =
             Buffer(buffer.name(), buffer.dtype(), joined_shape(buffer), buffer.scope());
     if (buffers_.empty()) return func_;
-    for (const Nest& nest : nests_) join_loops(nest);
+    for (const BlockNest& nest : nests_) join_loops(nest);
     Func out = func_;
     for (Param& param : out.params) param.buffer = now(param.buffer);
     out.body = rewrite(
@@ -235,17 +176,16 @@ class Joining {
   }
 
   /// Notes which iterations and loops of the nest go, and how far those that stay run.
-  void join_loops(const Nest& nest) {
-    for (const Access& access : nest.accesses) {
+  void join_loops(const BlockNest& nest) {
+    for (const BlockAccess& access : nest.accesses) {
       const std::vector<bool>& pairs = joined_.at(access.buffer);
       int64_t before = 1;
       for (size_t axis = 0; axis < access.indices.size(); ++axis) {
         const bool goes_on = axis < pairs.size() && pairs[axis];
         if (!goes_on && before == 1) continue;
-        const Var var = *plain(access.indices[axis]);
-        const auto iter = std::find_if(nest.block->iters.begin(), nest.block->iters.end(),
-                                       [&](const Iter& i) { return i.var == var; });
-        const Var loop = *plain(iter->binding);
+        const Var var = *plain_var(access.indices[axis]);
+        const Iter* iter = nest.iter_of(var);
+        const Var loop = *plain_var(iter->binding);
         before *= *as_int(iter->extent);
         if (goes_on) gone_.insert({var, loop});
         if (goes_on) continue;
@@ -278,7 +218,7 @@ class Joining {
   }
 
   const Func& func_;
-  std::vector<Nest> nests_;
+  std::vector<BlockNest> nests_;
   std::set<Buffer> used_;
   Joined joined_;
   BufferMap buffers_;

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "tilewright/ir/block_nests.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright {
@@ -63,12 +64,6 @@ bool apart(const Uses& a, const Uses& b) {
     if (!together) return false;
   }
   return true;
-}
-
-bool has_call(const Stmt& s) {
-  bool found = false;
-  walk(s, [&](const Stmt& x) { found |= x.as<Call>() != nullptr; });
-  return found;
 }
 
 bool can_separate(const For& loop, const std::vector<Stmt>& parts) {

@@ -31,6 +31,16 @@ bool on_whole_numbers(const Graph& graph, const Node& node) {
 
 bool on_floats(const Graph& graph, const Node& node) { return is_float(dtype_of(graph, node)); }
 
+/// Whether some floating-point operand is the result of a node.
+bool on_computed_floats(const Graph& graph, const Node& node) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    if (input < 0 || !is_float(graph.values[static_cast<size_t>(input)].type.dtype)) return false;
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& other) {
+      return std::find(other.outputs.begin(), other.outputs.end(), input) != other.outputs.end();
+    });
+  });
+}
+
 bool on_f16(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::F16; }
 
 bool from_float_to_whole(const Graph& graph, const Node& node) {
@@ -320,6 +330,12 @@ std::vector<KnownDifference> make_table() {
        "NaN among the values",
        "the definition leaves open which value is chosen",
        on_floats,
+       true},
+      {{"ArgMax", "ArgMin", "Hardmax", "NonMaxSuppression", "TopK", "Unique"},
+       "computed floats that are equal but for rounding",
+       "the order of sums decides which of them comes first, which box is kept, or how many values "
+       "there are; results that depend on that choice differ by whole values",
+       on_computed_floats,
        true},
       {{"ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"},
        "weights of i8, a processor without VNNI, large values",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tilewright/base/file.h"
 #include "tilewright/graph/ir/builder.h"
 
@@ -164,8 +166,28 @@ TEST(KnownDifferences, GemmOfNothingAndUnsortedTopK) {
   EXPECT_TRUE(found("Gemm", DType::F32, {2, 0}, {{"beta", 2.0}}, {b_and_c[0]}).empty());
   Array k(DType::I64, {1});
   k.set_int(0, 2);
-  EXPECT_EQ(found("TopK", DType::F32, {5}, {{"sorted", int64_t{0}}}, {k}).size(), 1u);
-  EXPECT_TRUE(found("TopK", DType::F32, {5}, {}, {k}).empty());
+  EXPECT_EQ(found("TopK", DType::I32, {5}, {{"sorted", int64_t{0}}}, {k}).size(), 1u);
+  EXPECT_TRUE(found("TopK", DType::I32, {5}, {}, {k}).empty());
+}
+
+TEST(KnownDifferences, ChoicesAmongComputedFloats) {
+  const auto causes = [](bool computed, DType dtype) {
+    graph::Builder b("net");
+    const ValueId x = b.input("x", dtype, {2, 5});
+    const ValueId scores = computed ? b.node("Abs", {x}) : x;
+    b.output(b.node("ArgMax", {scores}, {{"axis", int64_t{1}}}, "choice"), "y");
+    const auto graph = b.finish();
+    EXPECT_TRUE(graph) << to_string(graph.error());
+    return known_differences_of(*graph, graph->outputs[0]);
+  };
+  const auto names_rounding = [](const KnownCause& cause) {
+    return cause.by_values && cause.text.find("equal but for rounding") != std::string::npos;
+  };
+  const auto of_floats = causes(true, DType::F32);
+  EXPECT_EQ(std::count_if(of_floats.begin(), of_floats.end(), names_rounding), 1);
+  const auto of_inputs = causes(false, DType::F32);
+  EXPECT_EQ(std::count_if(of_inputs.begin(), of_inputs.end(), names_rounding), 0);
+  EXPECT_TRUE(causes(true, DType::I32).empty());
 }
 
 TEST(KnownDifferences, OperatorsOfTheTable) {

@@ -44,10 +44,9 @@ void VerifyReport::add(const Row& row, const std::string& place) {
   good_ &= d.ok();
   ++compared_[row.against];
   nlohmann::ordered_json known = nlohmann::ordered_json::array();
-  for (const KnownCause& cause : row.known) {
+  for (const KnownCause& cause : row.known)
     known.push_back({{"text", cause.text}, {"by_values", cause.by_values}});
-    notes_.insert(fmt::format("note: {} depends on {}", row.output, cause.text));
-  }
+  add_notes(row);
   if (!per_node_ || !d.ok())
     rows_.push_back({subject, row.against, row.output, fmt::format("{:.2e}", d.error),
                      fmt::format("{:.0e}", d.limit), state_of(d)});
@@ -65,6 +64,16 @@ void VerifyReport::add(const Row& row, const std::string& place) {
   if (!row.node.empty() && !d.ok())
     first_off_.push_back(fmt::format("the first that is off against {}: {}, which computes {}\n",
                                      row.against, row.node, row.output));
+}
+
+void VerifyReport::add_notes(const Row& row) {
+  // A detector chooses once per level and class: the nearest nodes say what there is to say.
+  constexpr size_t kMost = 3;
+  for (size_t i = 0; i < row.known.size() && i < kMost; ++i)
+    notes_.insert(fmt::format("note: {} depends on {}", row.output, row.known[i].text));
+  if (row.known.size() > kMost)
+    notes_.insert(fmt::format("note: {} depends on {} more nodes of that kind (--json lists them)",
+                              row.output, row.known.size() - kMost));
 }
 
 nlohmann::ordered_json VerifyReport::document() {

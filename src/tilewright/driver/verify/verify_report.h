@@ -28,6 +28,8 @@ class VerifyReport {
   std::string text(bool losses_only) const;
 
  private:
+  void add_notes(const Row& row);
+
   bool per_node_, good_ = true;
   nlohmann::ordered_json json_;
   std::vector<std::vector<std::string>> rows_;

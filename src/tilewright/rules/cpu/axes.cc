@@ -4,6 +4,7 @@
 
 #include "tilewright/cost/tile_space.h"
 #include "tilewright/ir/join_axes.h"
+#include "tilewright/ir/split_axes.h"
 #include "tilewright/rules/common/program_facts.h"
 #include "tilewright/rules/cpu/register_tile.h"
 
@@ -27,12 +28,18 @@ std::optional<double> tiles_time(const Func& func, const hw::CpuTarget& target, 
 }  // namespace
 
 Func with_best_axes(const Func& func, const hw::CpuTarget& target, int threads) {
-  Func joined = join_axes(func);
-  if (equal(joined, func)) return func;
-  const std::optional<double> together = tiles_time(joined, target, threads);
-  if (!together) return func;
-  const std::optional<double> apart = tiles_time(func, target, threads);
-  return apart && *apart < *together ? func : joined;
+  std::optional<double> least;
+  Func best = func;
+  for (const Func& form : {join_axes(func), split_axes(func)}) {
+    if (equal(form, func)) continue;
+    const std::optional<double> time = tiles_time(form, target, threads);
+    if (!time || (least && *least <= *time)) continue;
+    least = time;
+    best = form;
+  }
+  const std::optional<double> as_it_is =
+      least ? tiles_time(func, target, threads) : std::optional<double>();
+  return as_it_is && *as_it_is < *least ? func : best;
 }
 
 }  // namespace tilewright::rules

@@ -1,4 +1,4 @@
-// Whether a kernel's neighbouring axes become one before it is scheduled.
+// Whether a kernel's axes are joined or split before it is scheduled.
 #pragma once
 
 #include "tilewright/hw/target.h"
@@ -6,10 +6,11 @@
 
 namespace tilewright::rules {
 
-/// `func` with its axes joined (ir/join_axes.h) where the tiles of its largest sum of products are
-/// not slower by that: 49 pixels of a map are eight tiles of six and one more, its seven rows of
-/// seven are not. `func` itself where nothing can be joined, there is no such sum, or the model
-/// prefers the axes as they are (blocks of whole rows).
+/// `func` with its axes joined (ir/join_axes.h) or split (ir/split_axes.h) where the tiles of its
+/// largest sum of products are not slower by that: 49 pixels of a map are eight tiles of six and
+/// one more, its seven rows of seven are not; the filters of one group are rows of a tile once they
+/// have an axis of their own. `func` itself where neither changes it, there is no such sum, or the
+/// model prefers the axes as they are (blocks of whole rows).
 Func with_best_axes(const Func& func, const hw::CpuTarget& target, int threads);
 
 }  // namespace tilewright::rules

@@ -47,6 +47,15 @@ TEST(BestAxes, PixelsAreRowsOfAProduct) {
   EXPECT_EQ(shape_of_param(conv, 0), (Shape{1, 4, 49, 8}));
 }
 
+TEST(BestAxes, FiltersOfAGroupAreRows) {
+  const Func conv = checked({"",
+                             "Conv",
+                             {{1, 15, 11, 14}, {24, 5, 3, 3}, {24}},
+                             {{"group", int64_t{3}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}}});
+  EXPECT_EQ(shape_of_param(conv, 1), (Shape{3, 8, 5, 3, 3}));
+  EXPECT_EQ(schedule_points(conv, avx2(), 1).front().point.rows, 8);
+}
+
 TEST(BestAxes, WindowsAndSumsOfOneValueStay) {
   const auto stays = [](const OpCase& c) { return equal(checked(c), func_of(c)); };
   EXPECT_TRUE(stays(
