@@ -172,6 +172,7 @@ json() {
     bad "$verb --json" "exit code $?"
   fi
 }
+json help a compile
 json doctor a
 json devices a
 json targets a

@@ -80,6 +80,7 @@ class Splitting {
   bool split(const BlockNest& nest, const Iter& iter, int64_t factor) {
     if (const auto known = halves_.find(iter.var); known != halves_.end())
       return known->second.factor == factor;
+    if (iter.kind == IterKind::Scan) return false;
     const For* loop = nest.loop_of(iter);
     const int64_t extent = as_int(iter.extent).value_or(1);
     if (loop == nullptr || factor < 2 || factor >= extent || extent % factor != 0) return false;
