@@ -1,5 +1,7 @@
 // Expressions to LLVM values. A value is a vector exactly when it varies between lanes (or was
 // widened); shared nodes are emitted once per statement.
+#include <algorithm>
+
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/llvm/kernel_emitter.h"
 #include "tilewright/ir/walk.h"
@@ -102,7 +104,11 @@ bool KernelEmitter::must_stay_lazy(const Expr& e) {
                must_stay_lazy(x.on_false);
       },
       [&](const Cast& x) { return must_stay_lazy(x.a); },
-      [&](const Load& x) { return !provably_inside(x.buffer, x.indices); },
+      [&](const Load& x) {  // an index that is inside may be computed from one that is not
+        return !provably_inside(x.buffer, x.indices) ||
+               std::any_of(x.indices.begin(), x.indices.end(),
+                           [&](const Expr& index) { return must_stay_lazy(index); });
+      },
       [&](const MathCall& x) {
         for (const Expr& arg : x.args)
           if (must_stay_lazy(arg)) return true;

@@ -53,6 +53,27 @@ func rows(x: f32[4,3], chosen: i64[3], places: i64[2], out y: f32[2,6]) {
   EXPECT_TRUE(ok) << to_string(ok.error());
 }
 
+TEST(Llvm, RowsThatAreChosenAreOnlyLookedUpWhereTheyAreRead) {
+  for (const char* kind : {"", " vector"}) {
+    const Func func = *parse_func(fmt::format(R"(
+func joined(x: f32[5], chosen: i64[2], out y: f32[4]) {{
+  for i in 4{} {{
+    block y(a: space 4 = i) {{
+      y[a] = select(a < 2, x[min(max(chosen[a], 0), 4)], x[min(max(chosen[a - 2], 0), 4)])
+    }}
+  }}
+}}
+)",
+                                              kind));
+    const testing::Case joined{"joined", func};
+    const auto module = jit({func}, {});
+    ASSERT_TRUE(module) << to_string(module.error());
+    const KernelInfo& info = (*module)->kernels()[0];
+    const Status ok = testing::check(joined, (*module)->find(info.symbol), info);
+    EXPECT_TRUE(ok) << kind << to_string(ok.error());
+  }
+}
+
 std::string conv_tile(int width, int blocks) {
   return fmt::format(
       R"(func tile(P: f32[4,3,{0},16], const W: f32[4,3,3,16,{1},16], out Y: f32[{1},{2},16]) {{
