@@ -264,6 +264,11 @@ std::vector<KnownDifference> make_table() {
        "by the definition it is 0 / 0, NaN; ONNX Runtime gives 0",
        with_an_empty_window},
       {{"MaxPool"},
+       "a window with nothing but padding in it",
+       "the definition leaves it open; Tilewright gives minus infinity and a place outside of the "
+       "input, ONNX Runtime the lowest finite number and a place before it, onnx's reference NaN",
+       with_an_empty_window},
+      {{"MaxPool"},
        "behind a Pad by zeros, values below zero in a window at the border",
        "by the definition the zeros are elements, ONNX Runtime folds the Pad into the pool's own "
        "padding, which no maximum takes",

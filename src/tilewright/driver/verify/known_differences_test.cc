@@ -118,11 +118,13 @@ TEST(KnownDifferences, ConvTransposeOfAShortKernel) {
   EXPECT_TRUE(found("ConvTranspose", DType::F32, {1, 1, 4, 4}, same, three).empty());
 }
 
-TEST(KnownDifferences, AveragePoolOfNothingButPadding) {
+TEST(KnownDifferences, PoolsOfNothingButPadding) {
   AttrList pool = {
       {"kernel_shape", Ints{2, 1}}, {"dilations", Ints{2, 2}}, {"pads", Ints{1, 0, 1, 0}}};
   EXPECT_EQ(found("AveragePool", DType::F32, {1, 2, 1, 1}, pool).size(), 1u);
   EXPECT_TRUE(found("AveragePool", DType::F32, {1, 2, 3, 1}, pool).empty());
+  EXPECT_EQ(found("MaxPool", DType::F32, {1, 2, 1, 1}, pool).size(), 2u) << "NaN is the other";
+  EXPECT_EQ(found("MaxPool", DType::F32, {1, 2, 3, 1}, pool).size(), 1u);
   pool.push_back({"count_include_pad", int64_t{1}});
   EXPECT_TRUE(found("AveragePool", DType::F32, {1, 2, 1, 1}, pool).empty());
 }
