@@ -5,7 +5,8 @@ Each case is one convolution or product drawn at random: sizes log-uniform, wind
 dilations 1 to 16, groups. It is compiled by rule, then with what `tune --for 60s` found in both spaces, and both
 packages run in turn. The share is 1 where nothing faster was found. Case number i of a seed is the same on every
 machine. Prints a line per case, then median and 10th percentile; --json writes all of it, and a second run with the
-same file goes on where it stopped. An hour for 60 cases: nothing else may run on the machine.
+same file goes on where it stopped. An hour for 60 cases: nothing else may run on the machine. Needs NumPy and onnx,
+as .venv/bin/python of the checkout has them.
 """
 
 import argparse
