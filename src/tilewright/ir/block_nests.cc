@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tilewright/ir/walk.h"
-
 namespace tilewright {
 namespace {
 
@@ -64,6 +62,29 @@ std::vector<BlockNest> block_nests(const Stmt& body) {
 const Var* plain_var(const Expr& index) {
   const auto* at = index.as<VarRef>();
   return at != nullptr ? &at->var : nullptr;
+}
+
+Func change_axes(const Func& func, const AxisChange& change) {
+  const auto now = [&](const Buffer& before) {
+    const auto to = change.buffers.find(before);
+    return to != change.buffers.end() ? to->second : before;
+  };
+  const auto new_stmt = [&](const Stmt& s) {
+    if (const auto* alloc = s.as<Alloc>()) return make(Alloc{now(alloc->buffer), alloc->marks});
+    if (const auto* to = s.as<Store>())
+      return make(
+          Store{now(to->buffer), change.indices(to->buffer, to->indices), to->value, to->combine});
+    return change.other_stmt(s);
+  };
+  const auto new_expr = [&](const Expr& e) {
+    if (const auto* at = e.as<Load>())
+      return load(now(at->buffer), change.indices(at->buffer, at->indices));
+    return change.other_expr ? change.other_expr(e) : e;
+  };
+  Func out = func;
+  for (Param& param : out.params) param.buffer = now(param.buffer);
+  out.body = rewrite(func.body, new_stmt, [&](const Expr& e) { return rewrite(e, new_expr); });
+  return out;
 }
 
 bool has_call(const Stmt& s) {

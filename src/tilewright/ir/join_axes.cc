@@ -126,28 +126,16 @@ class Joining {
   }
 
   Func rewritten() {
+    AxisChange change;
     for (const auto& [buffer, pairs] : joined_)
       if (std::count(pairs.begin(), pairs.end(), true) > 0)
-        buffers_[buffer] =
+        change.buffers[buffer] =
             Buffer(buffer.name(), buffer.dtype(), joined_shape(buffer), buffer.scope());
-    if (buffers_.empty()) return func_;
+    if (change.buffers.empty()) return func_;
     for (const BlockNest& nest : nests_) join_loops(nest);
-    Func out = func_;
-    for (Param& param : out.params) param.buffer = now(param.buffer);
-    out.body = rewrite(
-        func_.body, [&](const Stmt& s) { return rewritten(s); },
-        [&](const Expr& e) {
-          return rewrite(e, [&](const Expr& x) {
-            const auto* at = x.as<Load>();
-            return at == nullptr ? x : load(now(at->buffer), indices(at->buffer, at->indices));
-          });
-        });
-    return out;
-  }
-
-  Buffer now(const Buffer& buffer) const {
-    const auto to = buffers_.find(buffer);
-    return to != buffers_.end() ? to->second : buffer;
+    change.indices = [&](const Buffer& b, const std::vector<Expr>& all) { return indices(b, all); };
+    change.other_stmt = [&](const Stmt& s) { return rewritten(s); };
+    return change_axes(func_, change);
   }
 
   std::vector<Expr> joined_shape(const Buffer& buffer) const {
@@ -196,10 +184,6 @@ class Joining {
   }
 
   Stmt rewritten(const Stmt& s) const {
-    if (const auto* alloc = s.as<Alloc>()) return make(Alloc{now(alloc->buffer), alloc->marks});
-    if (const auto* store = s.as<Store>())
-      return make(Store{now(store->buffer), indices(store->buffer, store->indices), store->value,
-                        store->combine});
     if (const auto* loop = s.as<For>()) {
       if (gone_.contains(loop->var)) return loop->body;
       For kept = *loop;
@@ -221,7 +205,6 @@ class Joining {
   std::vector<BlockNest> nests_;
   std::set<Buffer> used_;
   Joined joined_;
-  BufferMap buffers_;
   std::set<Var> gone_;              ///< iterations, and their loops
   std::map<Var, int64_t> extents_;  ///< of iterations and loops that stand for others too
 };

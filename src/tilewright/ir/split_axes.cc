@@ -119,32 +119,30 @@ class Splitting {
     return at == axes->second.end() ? 1 : at->second;
   }
 
-  Func rewritten() {
-    for (const auto& [buffer, axes] : factors_) {
-      std::vector<Expr> shape;
-      for (size_t axis = 0; axis < buffer.rank(); ++axis) {
-        const int64_t factor = factor_of(buffer, axis);
-        if (factor > 1) shape.push_back(int_imm(*as_int(buffer.shape()[axis]) / factor));
-        shape.push_back(factor > 1 ? int_imm(factor) : buffer.shape()[axis]);
-      }
-      buffers_[buffer] = Buffer(buffer.name(), buffer.dtype(), shape, buffer.scope());
-    }
+  Func rewritten() const {
+    AxisChange change;
+    for (const auto& [buffer, axes] : factors_)
+      change.buffers[buffer] =
+          Buffer(buffer.name(), buffer.dtype(), split_shape(buffer), buffer.scope());
+    change.indices = [&](const Buffer& b, const std::vector<Expr>& all) { return indices(b, all); };
+    change.other_stmt = [&](const Stmt& s) { return rewritten(s); };
+    change.other_expr = [&](const Expr& e) { return rewritten(e); };
+    Func out = change_axes(func_, change);
     VarMap whole;  // where a half is not enough
     for (const auto& [var, halves] : halves_)
-      whole[var] = ref(halves.outer) * int_imm(halves.factor) + ref(halves.inner);
-    Func out = func_;
-    for (Param& param : out.params) param.buffer = now(param.buffer);
-    out.body = substitute(
-        rewrite(
-            func_.body, [&](const Stmt& s) { return rewritten(s); },
-            [&](const Expr& e) { return rewrite(e, [&](const Expr& x) { return rewritten(x); }); }),
-        whole);
+      whole[var] = ref(halves.outer) * halves.factor + ref(halves.inner);
+    out.body = substitute(out.body, whole);
     return out;
   }
 
-  Buffer now(const Buffer& buffer) const {
-    const auto to = buffers_.find(buffer);
-    return to != buffers_.end() ? to->second : buffer;
+  std::vector<Expr> split_shape(const Buffer& buffer) const {
+    std::vector<Expr> shape;
+    for (size_t axis = 0; axis < buffer.rank(); ++axis) {
+      const int64_t factor = factor_of(buffer, axis);
+      if (factor > 1) shape.push_back(int_imm(*as_int(buffer.shape()[axis]) / factor));
+      shape.push_back(factor > 1 ? int_imm(factor) : buffer.shape()[axis]);
+    }
+    return shape;
   }
 
   std::vector<Expr> indices(const Buffer& buffer, const std::vector<Expr>& all) const {
@@ -162,8 +160,6 @@ class Splitting {
   }
 
   Expr rewritten(const Expr& e) const {
-    if (const auto* at = e.as<Load>())
-      return load(now(at->buffer), indices(at->buffer, at->indices));
     const auto* part = e.as<Binary>();
     const Var* var = part == nullptr ? nullptr : plain_var(part->a);
     const auto halves = var == nullptr ? halves_.end() : halves_.find(*var);
@@ -173,10 +169,6 @@ class Splitting {
   }
 
   Stmt rewritten(const Stmt& s) const {
-    if (const auto* alloc = s.as<Alloc>()) return make(Alloc{now(alloc->buffer), alloc->marks});
-    if (const auto* store = s.as<Store>())
-      return make(Store{now(store->buffer), indices(store->buffer, store->indices), store->value,
-                        store->combine});
     if (const auto* loop = s.as<For>()) {
       const auto at = halves_.find(loop->var);
       if (at == halves_.end()) return s;
@@ -209,7 +201,6 @@ class Splitting {
   std::set<Buffer> free_;  ///< may have more axes
   std::map<Var, Halves> halves_;
   std::map<Buffer, std::map<size_t, int64_t>> factors_;  ///< of split axes
-  BufferMap buffers_;
 };
 
 }  // namespace

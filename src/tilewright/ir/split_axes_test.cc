@@ -86,6 +86,10 @@ TEST(SplitAxes, OnlyWhatIsAlwaysAWholeAxis) {
   EXPECT_TRUE(stays(grouped("k"))) << "nothing is divided";
   EXPECT_TRUE(stays(grouped("k / 4 * 2 + c"))) << "4 does not divide 6";
   EXPECT_TRUE(stays(grouped("k / 2 * 2 + c", "s[5 - k, p]"))) << "a sum read from behind";
+  std::string scanned = grouped("k / 2 * 2 + c");
+  const std::string space = "end(k: space";
+  scanned.replace(scanned.find(space), space.size(), "end(k: scan");
+  EXPECT_TRUE(stays(scanned)) << "one iteration after the other";
 }
 
 }  // namespace
