@@ -116,7 +116,11 @@ class Updater {
     char* target = to_ + static_cast<size_t>(to) * bytes_;
     const char* source = from_ + static_cast<size_t>(from) * bytes_;
     if (reduction_ == Reduction::None) {
-      std::memcpy(target, source, static_cast<size_t>(count) * bytes_);
+      if (count == 1 && bytes_ == sizeof(float)) {  // a call costs more than such a copy
+        std::memcpy(target, source, sizeof(float));
+      } else {
+        std::memcpy(target, source, static_cast<size_t>(count) * bytes_);
+      }
       return;
     }
     for (int64_t i = 0; i < count; ++i, target += bytes_, source += bytes_)
@@ -155,6 +159,25 @@ tl::unexpected<Error> shape_error(const Array& data, const Array& indices, const
                           to_string(indices.shape()), to_string(updates.shape())));
 }
 
+/// Along the last axis: the places of a row of updates lie in one row of the data.
+template <class Index>
+Status scatter_in_rows(std::span<const Index> indices, const Shape& shape, const Shape& data,
+                       Updater& updater) {
+  const size_t last = data.size() - 1;
+  const std::vector<int64_t> strides = dense_strides(data);
+  const auto count = static_cast<int64_t>(indices.size());
+  for (int64_t i = 0; i < count; i += shape[last]) {
+    int64_t row = 0, rest = i / shape[last];
+    for (size_t d = last; d-- > 0; rest /= shape[d]) row += rest % shape[d] * strides[d];
+    for (int64_t j = i; j < i + shape[last]; ++j) {
+      int64_t index = indices[static_cast<size_t>(j)];
+      if (index < 0 || index >= data[last]) index = TW_TRY(resolve_index(index, data[last], last));
+      updater.update(row + index, j, 1);
+    }
+  }
+  return {};
+}
+
 /// Elements behind each other with the same index go to places behind each other, as far as the
 /// axes after `axis` are as long as the data's: such a run is one update. Where an index is
 /// broadcast, as by exporters that scatter whole rows, a row is one.
@@ -162,6 +185,7 @@ template <class Index>
 Status scatter_along(std::span<const Index> indices, const Shape& shape, const Shape& data,
                      size_t axis, Updater& updater) {
   const size_t rank = data.size();
+  if (axis + 1 == rank) return scatter_in_rows(indices, shape, data, updater);
   const std::vector<int64_t> strides = dense_strides(data);
   int64_t inner = 1;
   for (size_t d = rank; d-- > axis + 1 && inner > 0; inner *= shape[d])
@@ -174,13 +198,12 @@ Status scatter_along(std::span<const Index> indices, const Shape& shape, const S
     int64_t to = TW_TRY(resolve_index(index, data[axis], axis)) * strides[axis];
     for (size_t d = 0; d < rank; ++d)
       if (d != axis) to += at[d] * strides[d];
-    const int64_t most = inner - i % inner;
+    const int64_t most = inner == 1 ? 1 : inner - i % inner;
     for (n = 1; n < most && indices[static_cast<size_t>(i + n)] == index;) ++n;
     updater.update(to, i, n);
-    int64_t carry = n;
-    for (size_t d = rank; d-- > 0 && carry > 0;) {
-      at[d] += carry;
-      carry = at[d] / shape[d];
+    at[rank - 1] += n;
+    for (size_t d = rank - 1; d > 0 && at[d] >= shape[d]; --d) {
+      at[d - 1] += at[d] / shape[d];
       at[d] %= shape[d];
     }
   }

@@ -77,6 +77,7 @@ class KernelEmitter {
     Value* pointer = nullptr;       ///< of the element of lane 0 (uniform part)
     std::optional<int64_t> stride;  ///< elements between lanes (0: shared); absent: `offsets`
     Value* offsets = nullptr;       ///< <lanes x i64>, elements from `pointer`
+    std::vector<int64_t> steps;     ///< the same where they are constant; else empty
     bool inside = false;            ///< provably in the buffer whatever the conditions say
   };
   Address address(const Buffer& buffer, const std::vector<Expr>& indices);
@@ -91,6 +92,7 @@ class KernelEmitter {
   Value* load_memory(const Buffer& buffer, const Address& at);
   void store_memory(const Buffer& buffer, const Address& at, Value* value);
   std::optional<unsigned> known_lanes() const;
+  Value* picked(const Buffer& buffer, const Address& at, Type* element, unsigned active);
   Value* every_other(const Buffer& buffer, const Address& at, Type* element, unsigned active);
   Value* lane_pointers(const Address& at, Type* element);
   Value* lane_mask();

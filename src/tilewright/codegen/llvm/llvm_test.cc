@@ -74,6 +74,32 @@ func joined(x: f32[5], chosen: i64[2], out y: f32[4]) {{
   }
 }
 
+// Quotients and remainders of lanes: neighbours, repetitions, a rotated row; partial vectors, and
+// distances too long for two vectors.
+TEST(Llvm, LanesReadAtConstantDistances) {
+  std::vector<Func> funcs;
+  for (const char* place : {"b / 2", "b % 16", "b % 5", "b / 7", "(b + 3) % 8",
+                            "(b * 3 + a * 8) / 8", "b % 2 * 11 + b / 2", "b % 4 * 9"})
+    for (const int width : {16, 32, 11})
+      funcs.push_back(*parse_func(fmt::format(
+          R"(func f{2}(x: f32[3,48], out y: f32[3,{0}]) {{
+  for i in 3, j in {0} vector {{
+    block y(a: space 3 = i, b: space {0} = j) {{
+      y[a, b] = x[a, {1}] + x[2 - a, b]
+    }}
+  }}
+}})",
+          width, place, funcs.size())));
+  const auto module = jit(funcs, {});
+  ASSERT_TRUE(module) << to_string(module.error());
+  for (size_t i = 0; i < funcs.size(); ++i) {
+    const KernelInfo& info = (*module)->kernels()[i];
+    const testing::Case at{"distances", funcs[i]};
+    const Status ok = testing::check(at, (*module)->find(info.symbol), info);
+    EXPECT_TRUE(ok) << print(funcs[i]) << to_string(ok.error());
+  }
+}
+
 std::string conv_tile(int width, int blocks) {
   return fmt::format(
       R"(func tile(P: f32[4,3,{0},16], const W: f32[4,3,3,16,{1},16], out Y: f32[{1},{2},16]) {{

@@ -5,6 +5,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/llvm/kernel_emitter.h"
+#include "tilewright/codegen/llvm/lane_steps.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::codegen {
@@ -39,11 +40,17 @@ Value* plus(llvm::IRBuilder<>& b, Value* sum, Value* v) {
   return sum == nullptr ? v : b.CreateAdd(sum, v, "", false, true);
 }
 
-/// The offsets of all lanes, each of which lies `step` elements behind the one before.
-Value* with_lane_steps(llvm::IRBuilder<>& b, Value* offsets, unsigned lanes, int64_t step) {
-  std::vector<llvm::Constant*> steps;
-  for (unsigned l = 0; l < lanes; ++l) steps.push_back(b.getInt64(static_cast<uint64_t>(l * step)));
-  return b.CreateAdd(offsets, llvm::ConstantVector::get(steps));
+Value* constants(llvm::IRBuilder<>& b, const std::vector<int64_t>& values) {
+  std::vector<llvm::Constant*> all;
+  for (const int64_t v : values) all.push_back(b.getInt64(static_cast<uint64_t>(v)));
+  return llvm::ConstantVector::get(all);
+}
+
+/// The distance between one value and the next, if it is always the same.
+std::optional<int64_t> even_step(const std::vector<int64_t>& values) {
+  for (size_t i = 2; i < values.size(); ++i)
+    if (values[i] - values[i - 1] != values[1] - values[0]) return std::nullopt;
+  return values.size() > 1 ? values[1] - values[0] : 0;
 }
 
 /// The pointer moved by the terms of one loop depth after the other; they are sorted by it.
@@ -76,6 +83,7 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
   const std::vector<Expr>& strides = strides_.at(buffer);
   std::vector<Term> terms;
   int64_t constant = 0, lane = 0;
+  std::vector<int64_t> steps(lanes_ ? lanes_->count : 0);  // of each lane, beside `lane`
   Value *dynamic = nullptr, *offsets = nullptr;
   auto accumulate = [&](Value*& sum, Value* v) { sum = plus(b_, sum, v); };
   auto scaled = [&](Value* v, Value* by) {
@@ -87,6 +95,17 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
     bool loads = false;
     walk(e, [&](const Expr& part) { loads |= part.as<Load>() != nullptr; });
     return lanes_ && lanes_->mask != nullptr && loads && emit(e)->getType()->isVectorTy();
+  };
+  const auto add_shared = [&](const Expr& e, int64_t step) {
+    int depth = 0;
+    for (const Var& v : free_vars(e))
+      if (const auto it = depth_.find(v); it != depth_.end()) depth = std::max(depth, it->second);
+    add_term(terms, e, step, depth);
+  };
+  const auto divided = [&](const Expr& e) {
+    return lanes_ && lanes_->const_base
+               ? lane_steps(e, lanes_->var, *lanes_->const_base, lanes_->count)
+               : std::nullopt;
   };
   for (size_t axis = 0; axis < indices.size(); ++axis) {
     const auto stride = as_int(strides[axis]);
@@ -102,19 +121,23 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
       const auto* r = e.as<VarRef>();
       if (r && lanes_ && r->var == lanes_->var) {
         lane += step;
+      } else if (const auto parts = varies(e) ? divided(e) : std::nullopt) {
+        if (as_int(parts->shared) != int64_t{0}) add_shared(parts->shared, step);
+        for (size_t l = 0; l < steps.size(); ++l) steps[l] += step * parts->steps[l];
       } else if (varies(e) || is_vector(e)) {
         accumulate(offsets, scaled(emit(e), index(step)));
       } else {
-        int depth = 0;
-        for (const Var& v : free_vars(e))
-          if (const auto it = depth_.find(v); it != depth_.end())
-            depth = std::max(depth, it->second);
-        add_term(terms, e, step, depth);
+        add_shared(e, step);
       }
     }
   }
   Address at;
   at.inside = provably_inside(buffer, indices);
+  if (const auto step = even_step(steps); step && !steps.empty()) {
+    constant += steps[0];
+    for (size_t l = 0; l < steps.size(); ++l) steps[l] = 0;
+    if (*step != 0 && lanes_->const_base) constant -= *step * *lanes_->const_base, lane += *step;
+  }
   at.stride = lane;
   if (lane != 0) {
     if (lanes_->const_base) {
@@ -123,10 +146,12 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
       accumulate(dynamic, scaled(lanes_->base, index(lane)));
     }
   }
-  if (offsets != nullptr) {
-    if (lane != 0) offsets = with_lane_steps(b_, offsets, lanes_->count, lane);
+  if (offsets != nullptr || !even_step(steps)) {
+    for (size_t l = 0; l < steps.size(); ++l) steps[l] += lane * static_cast<int64_t>(l);
     at.stride.reset();
-    at.offsets = offsets;
+    at.offsets = constants(b_, steps);
+    if (offsets == nullptr) at.steps = steps;
+    if (offsets != nullptr) at.offsets = b_.CreateAdd(offsets, at.offsets);
   }
   Type* element = element_type(buffer);
   std::stable_sort(terms.begin(), terms.end(),
@@ -186,6 +211,32 @@ std::optional<unsigned> KernelEmitter::known_lanes() const {
   return active == 0 ? std::nullopt : std::optional(active);
 }
 
+/// The elements that `active` lanes read at constant places, from the one or two vectors that hold
+/// all between the first and the last of them; null where these are more.
+Value* KernelEmitter::picked(const Buffer& buffer, const Address& at, Type* element,
+                             unsigned active) {
+  const auto n = static_cast<int64_t>(lanes_->count);
+  const auto [least, most] =
+      std::minmax_element(at.steps.begin(), at.steps.begin() + static_cast<int64_t>(active));
+  const int64_t first = *least, length = *most - *least + 1;
+  if (length > 2 * n) return nullptr;
+  const int64_t width = std::min(n, length), second = length - width;
+  const auto part = [&](int64_t from) {
+    Value* pointer =
+        b_.CreateConstGEP1_64(element, at.pointer, static_cast<uint64_t>(first + from));
+    return tagged_load(buffer, llvm::FixedVectorType::get(element, static_cast<unsigned>(width)),
+                       pointer, element_align(element));
+  };
+  Value* low = part(0);
+  Value* high = second > 0 ? part(second) : low;
+  std::vector<int> pick;
+  for (int64_t l = 0; l < n; ++l) {
+    const int64_t place = l < active ? at.steps[static_cast<size_t>(l)] - first : 0;
+    pick.push_back(static_cast<int>(place < width ? place : width + place - second));
+  }
+  return b_.CreateShuffleVector(low, high, pick);
+}
+
 /// Elements 0, 2, 4, ... of `active` lanes from two overlapping vectors that stay inside the
 /// elements needed.
 Value* KernelEmitter::every_other(const Buffer& buffer, const Address& at, Type* element,
@@ -228,6 +279,8 @@ Value* KernelEmitter::load_memory(const Buffer& buffer, const Address& at) {
     return tagged(buffer, b_.CreateMaskedLoad(type, at.pointer, align, lanes_->mask, nothing));
   if (const auto active = at.stride == 2 ? known_lanes() : std::nullopt)
     return every_other(buffer, at, element, *active);
+  if (const auto active = at.steps.empty() ? std::nullopt : known_lanes())
+    if (Value* all = picked(buffer, at, element, *active)) return all;
   return tagged(
       buffer, b_.CreateMaskedGather(type, lane_pointers(at, element), align, lane_mask(), nothing));
 }

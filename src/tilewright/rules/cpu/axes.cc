@@ -1,5 +1,6 @@
 #include "tilewright/rules/cpu/axes.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "tilewright/cost/tile_space.h"
@@ -25,9 +26,24 @@ std::optional<double> tiles_time(const Func& func, const hw::CpuTarget& target, 
   return cost::rank_points(tiled->contraction, target, threads).front().time.total();
 }
 
+/// Whether a reduction, and no product, has two axes or more: as one axis they are one long loop.
+bool reduces_planes(const Func& func) {
+  bool planes = false;
+  for (const BlockFacts& block : collect_blocks(func)) {
+    if (block.kind != BlockFacts::Kind::Reduce) continue;
+    if (product_of(block)) return false;
+    planes |=
+        std::count_if(block.block->iters.begin(), block.block->iters.end(), [](const Iter& i) {
+          return i.kind == IterKind::Reduce && as_int(i.extent) != int64_t{1};
+        }) > 1;
+  }
+  return planes;
+}
+
 }  // namespace
 
 Func with_best_axes(const Func& func, const hw::CpuTarget& target, int threads) {
+  if (reduces_planes(func)) return join_axes(func);
   std::optional<double> least;
   Func best = func;
   for (const Func& form : {join_axes(func), split_axes(func)}) {

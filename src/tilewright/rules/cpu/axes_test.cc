@@ -10,6 +10,8 @@
 namespace tilewright::rules {
 namespace {
 
+using Ints = std::vector<int64_t>;
+
 hw::CpuTarget avx2() {
   hw::CpuTarget target;
   target.vector_bytes = 32;
@@ -64,6 +66,19 @@ TEST(BestAxes, WindowsAndSumsOfOneValueStay) {
        {{1, 4, 9, 9, 8}, {4, 4, 3, 3, 8, 8}, {32}},
        {{"pads", std::vector<int64_t>{0, 0, 0, 0}}, {"strides", std::vector<int64_t>{1, 1}}}}));
   EXPECT_TRUE(stays({"", "Relu", {{7, 7, 24}}, {}}));
+}
+
+TEST(BestAxes, PlanesAreReducedByOneLoop) {
+  const Ints planes{2, 3}, all{0, 1, 2, 3};
+  EXPECT_EQ(shape_of_param(checked({"", "GlobalAveragePool", {{2, 9, 5, 7}}, {}}), 0),
+            (Shape{18, 35}));
+  EXPECT_EQ(shape_of_param(checked({"", "ReduceMax", {{2, 9, 5, 7}}, {{"axes", planes}}}), 0),
+            (Shape{18, 35}));
+  EXPECT_EQ(shape_of_param(checked({"", "ReduceMean", {{2, 9, 5, 7}}, {{"axes", all}}}), 0),
+            (Shape{630}));
+  const OpCase window{
+      "", "MaxPool", {{1, 2, 8, 8}}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}};
+  EXPECT_EQ(shape_of_param(checked(window), 0), (Shape{2, 8, 8}));
 }
 
 TEST(BestAxes, TheFasterFormByTheModel) {

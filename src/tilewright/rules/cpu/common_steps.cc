@@ -54,6 +54,28 @@ std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
   return names;
 }
 
+std::string split_period(Draft& draft, const std::string& name) {
+  constexpr int64_t kLeastPeriod = 8;  // elements: shorter ones are less than most vectors
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts* block = find_block(blocks, name);
+  const LoopNest nest = draft.nest_of(name);
+  if (block == nullptr || nest.names.empty()) return "";
+  const std::string& loop = nest.names.back();
+  int64_t period = 0;
+  const auto note = [&](const Expr& e) {
+    const auto* part = e.as<Binary>();
+    if (part == nullptr || (part->op != BinaryOp::Mod && part->op != BinaryOp::Div)) return;
+    const auto* var = part->a.as<VarRef>();
+    const int64_t by = as_int(part->b).value_or(0);
+    if (var != nullptr && block->loop_of(var->var) == loop && by >= kLeastPeriod &&
+        by < nest.extents.back() && nest.extents.back() % by == 0)
+      period = by;
+  };
+  for (const Load& load : block->loads)
+    for (const Expr& index : load.indices) walk(index, note);
+  return period > 0 && draft.attempt(schedule::Split{loop, period}) ? loop + ".i" : "";
+}
+
 void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
                          int64_t registers) {
   const std::vector<BlockFacts> blocks = draft.blocks();

@@ -14,6 +14,11 @@ namespace tilewright::rules {
 std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
                                       const std::string& anchor);
 
+/// Splits the innermost loop of `name` into periods of 8 elements or more after which the block
+/// reads the same again or moves on by one (`x[i % 28]`, `x[i / 28]`), so that vectors lie in one
+/// of them; the loop over a period, or "" where there are none.
+std::string split_period(Draft& draft, const std::string& name);
+
 /// Splits the innermost loop of `name` into vectors where its accesses allow, of `registers`
 /// registers each.
 void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,

@@ -210,10 +210,14 @@ class CpuScheduler {
     if (nest.names.empty()) return;
     int64_t work = cost_of(name);
     for (int64_t extent : nest.extents) work *= extent;
-    if (!tile_transpose(draft_, name, target_))
+    std::string period;
+    if (!tile_transpose(draft_, name, target_)) {
+      period = split_period(draft_, name);
       vectorize_innermost(draft_, name, target_, registers_of(name));
+    }
     rows_outside(name);
     parallelize(name, work, grain_.pieces);
+    if (!period.empty()) cut_borders(draft_, name, period + ".o", true);
     cut_padding(draft_, name);
   }
 

@@ -33,6 +33,15 @@ bool reduces_over(const BlockFacts& block, const std::string& loop) {
   return false;
 }
 
+/// Whether `block` is the only one inside `loop`.
+bool alone_in(const std::vector<BlockFacts>& blocks, const std::string& block,
+              const std::string& loop) {
+  return std::none_of(blocks.begin(), blocks.end(), [&](const BlockFacts& other) {
+    return other.name != block &&
+           std::find(other.loops.begin(), other.loops.end(), loop) != other.loops.end();
+  });
+}
+
 /// Lanes along the last loop; the loops of this block alone around it written out.
 void use_registers(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
   const std::vector<BlockFacts> blocks = draft.blocks();
@@ -43,8 +52,9 @@ void use_registers(Draft& draft, const std::string& name, const hw::CpuTarget& t
   std::vector<std::string> unrolled;
   int64_t copies = 1;
   for (size_t i = nest.names.size() - 1; i-- > 0;) {
-    const bool own = nest.names[i].starts_with(name + ".");
-    if (!own || nest.extents[i] > kUnroll || reduces_over(block, nest.names[i])) break;
+    if (!alone_in(blocks, name, nest.names[i]) || nest.extents[i] > kUnroll ||
+        reduces_over(block, nest.names[i]))
+      break;
     copies *= nest.extents[i];
     if (copies > kAccumulators) break;
     unrolled.push_back(nest.names[i]);

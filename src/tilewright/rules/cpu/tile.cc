@@ -67,6 +67,7 @@ class TileRule {
     const bool bordered = !skips && has_select(block);
     const std::string padding = bordered || skips ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
+    if (!padding.empty() && strip_.empty()) split_columns(block, padding);
     if (bordered && tile_.block == 0) split_for_threads(block);
     const bool blocked = tile_.block > 0 && strip_.empty(), by_rows = batch_.size() < 2;
     if (blocked && !by_rows && split_last(tile_.block)) block_ = batch_[batch_.size() - 2];
@@ -163,6 +164,28 @@ class TileRule {
     if (share == 1 || !draft_.attempt(schedule::Split{filters, share})) return;
     batch_[batch_.size() - 3] = filters + ".o";
     batch_.insert(batch_.end() - 1, filters + ".i");
+  }
+
+  /// The same where the columns of the tile are rows of the padded plane, as they are where lanes
+  /// run along its rows: `batch_` ends with the loop over strips of them.
+  void split_columns(const BlockFacts& block, const std::string& padding) {
+    TiledLoop& column = tile_.column;
+    std::vector<std::string> loops = batch_;
+    loops.push_back(column.loop);
+    if (column.loop.empty() || staged_producer(draft_, block, loops) != padding) return;
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts& input = *find_block(blocks, padding);
+    int64_t around = 1;
+    for (const std::string& loop : batch_) around *= extent_of_loop(block, loop);
+    const int64_t bytes = input.work() * bit_width(input.store->buffer.dtype()) / 8;
+    const int64_t rows =
+        rows_of_tiles(column.extent, column.tile, around, bytes, threads_, target_.l2_bytes);
+    if (rows == column.extent && around > 1) strip_ = batch_.back();
+    if (rows == 0 || rows == column.extent || !draft_.attempt(schedule::Split{column.loop, rows}))
+      return;
+    strip_ = column.loop + ".o";
+    batch_.push_back(strip_);
+    column = {column.loop + ".i", rows, std::min(column.tile, rows)};
   }
 
   /// Iterations of the loops around the last outer one.

@@ -109,6 +109,23 @@ int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads
   return 0;
 }
 
+int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t around, int64_t bytes, int threads,
+                      int64_t l2_bytes) {
+  for (const bool even : {true, false}) {
+    int64_t best = 0;
+    for (int64_t rows = extent; rows >= kLeastStripRows; --rows) {
+      if (rows % tile != 0 || (even && extent % rows != 0)) continue;
+      const int64_t strips = around * ceil_div(extent, rows);
+      const int64_t busiest = ceil_div(strips, threads) * rows;
+      if (8 * busiest * threads > 9 * around * extent) continue;
+      best = rows;
+      if (bytes / strips <= l2_bytes / 2) break;
+    }
+    if (best > 0) return best;
+  }
+  return 0;
+}
+
 void cut_padding(Draft& draft, const std::string& name) {
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* block = find_block(blocks, name);

@@ -34,6 +34,11 @@ int64_t iterations_that_share(const BlockFacts& reader, const BlockFacts& paddin
 /// as the others if that can be. 0: no strips share out the work.
 int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads, int64_t l2_bytes);
 
+/// The same where tiles of `tile` rows each make up the strips, and a strip may be the whole plane:
+/// the largest strip whose padded input fits half the L2 cache, else the smallest.
+int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t around, int64_t bytes, int threads,
+                      int64_t l2_bytes);
+
 /// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
 void cut_padding(Draft& draft, const std::string& name);
 

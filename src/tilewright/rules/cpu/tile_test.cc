@@ -8,7 +8,9 @@
 #include <map>
 
 #include "tilewright/ir/text.h"
+#include "tilewright/rules/common/testing/kernels.h"
 #include "tilewright/rules/cpu/default_schedule.h"
+#include "tilewright/rules/cpu/tile_padding.h"
 
 namespace tilewright::rules {
 namespace {
@@ -96,6 +98,35 @@ TEST(Tile, OnlyTheLastBlockOfChannelsLeavesSomeOut) {
       const bool cut = steps.find("cut(loop=o.o, parts=[2, 1])") != std::string::npos;
       EXPECT_EQ(cut, channels == 88) << activated << "\n" << steps;
     }
+}
+
+TEST(Tile, PlanesOfFewFiltersArePaddedStripByStrip) {
+  // Lanes run along the rows of the plane. All of it padded is 52 KB on 58 rows, 13 MB on 226.
+  const auto steps = [](int64_t channels, int64_t size, int threads) {
+    const Func func = func_of({"",
+                               "Conv",
+                               {{1, channels, size, size}, {3, channels, 3, 3}},
+                               {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}});
+    return schedule::print(default_trace(func, target(), threads));
+  };
+  using testing::HasSubstr, testing::Not;
+  EXPECT_THAT(steps(4, 56, 2), HasSubstr("compute_at(block=conv_pad, loop="));
+  EXPECT_THAT(steps(4, 56, 1), Not(HasSubstr("compute_at(block=conv_pad")));  // one strip: all
+  EXPECT_THAT(steps(64, 224, 1), HasSubstr("compute_at(block=conv_pad, loop="));
+}
+
+TEST(Tile, StripsOfTiles) {
+  const int64_t l2 = 1 << 20, mb = 1 << 20;
+  // The largest that fits half of L2, in whole tiles.
+  EXPECT_EQ(rows_of_tiles(224, 4, 1, 13 * mb, 2, l2), 8);
+  EXPECT_EQ(rows_of_tiles(56, 4, 1, mb / 16, 2, l2), 28);
+  EXPECT_EQ(rows_of_tiles(56, 1, 1, mb / 16, 1, l2), 56);
+  // Two threads: seven rows and six, where nothing fits; not three strips.
+  EXPECT_EQ(rows_of_tiles(13, 1, 1, 3 * mb, 2, l2), 7);
+  // A group's plane each.
+  EXPECT_EQ(rows_of_tiles(30, 2, 8, 2 * mb, 2, l2), 30);
+  // Too few rows to share: neighbours would pad the same.
+  EXPECT_EQ(rows_of_tiles(3, 1, 1, mb, 2, l2), 0);
 }
 
 TEST(Tile, TheModelKnowsWhereACopyWritesWhatTheSumLeaves) {
