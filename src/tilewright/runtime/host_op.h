@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -73,12 +74,19 @@ std::vector<Key> keys_of(const Array& array) {
   return keys;
 }
 
-/// Calls f with the keys of `array`.
+/// Calls f with the keys of `array`, a span: the elements themselves where they are of such a type,
+/// or f32.
 template <class F>
 auto with_keys(const Array& array, F&& f) {
-  if (is_float(array.dtype())) return f(keys_of<double>(array));
-  if (is_unsigned_int(array.dtype())) return f(keys_of<uint64_t>(array));
-  return f(keys_of<int64_t>(array));
+  const auto copied = [&]<class Key>(Key) {
+    const std::vector<Key> keys = keys_of<Key>(array);
+    return f(std::span<const Key>(keys));
+  };
+  if (array.dtype() == DType::F32) return f(std::span<const float>(array.as<float>()));
+  if (array.dtype() == DType::I64) return f(std::span<const int64_t>(array.as<int64_t>()));
+  if (is_float(array.dtype())) return copied(double{});
+  if (is_unsigned_int(array.dtype())) return copied(uint64_t{});
+  return copied(int64_t{});
 }
 
 /// A total order of keys in which all NaN are equal and above everything else.

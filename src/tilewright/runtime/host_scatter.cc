@@ -193,14 +193,17 @@ Status scatter_along(std::span<const Index> indices, const Shape& shape, const S
   inner = std::max<int64_t>(inner, 1);
   std::vector<int64_t> at(rank, 0);
   const auto count = static_cast<int64_t>(indices.size());
-  for (int64_t i = 0, n = 0; i < count; i += n) {
+  for (int64_t i = 0, n = 0, left = inner; i < count; i += n) {
     const Index index = indices[static_cast<size_t>(i)];
-    int64_t to = TW_TRY(resolve_index(index, data[axis], axis)) * strides[axis];
+    int64_t to = index;
+    if (to < 0 || to >= data[axis]) to = TW_TRY(resolve_index(index, data[axis], axis));
+    to *= strides[axis];
     for (size_t d = 0; d < rank; ++d)
       if (d != axis) to += at[d] * strides[d];
-    const int64_t most = inner == 1 ? 1 : inner - i % inner;
+    const int64_t most = left;  // of the elements behind one index of `axis`
     for (n = 1; n < most && indices[static_cast<size_t>(i + n)] == index;) ++n;
     updater.update(to, i, n);
+    left = left == n ? inner : left - n;
     at[rank - 1] += n;
     for (size_t d = rank - 1; d > 0 && at[d] >= shape[d]; --d) {
       at[d - 1] += at[d] / shape[d];

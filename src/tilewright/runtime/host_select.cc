@@ -7,13 +7,6 @@
 #include "tilewright/runtime/host_op.h"
 
 namespace tilewright::runtime {
-namespace {
-
-bool is_set(const Array& array, int64_t i) {
-  return is_float(array.dtype()) ? array.get(i) != 0.0 : array.get_int(i) != 0;
-}
-
-}  // namespace
 
 HostResult copy(const HostAttrs&, const HostInputs& inputs) {
   return std::vector<Array>{TW_TRY(inputs.get(0)).clone()};
@@ -21,22 +14,22 @@ HostResult copy(const HostAttrs&, const HostInputs& inputs) {
 
 HostResult non_zero(const HostAttrs&, const HostInputs& inputs) {
   const Array x = TW_TRY(inputs.get(0));
-  std::vector<int64_t> hits;
-  for (int64_t i = 0; i < x.size(); ++i)
-    if (is_set(x, i)) hits.push_back(i);
   const Shape shape = x.shape().empty() ? Shape{1} : x.shape();  // a scalar counts as one element
-  const auto rank = static_cast<int64_t>(shape.size());
-  const auto count = static_cast<int64_t>(hits.size());
-  Array result(DType::I64, {rank, count});
-  const std::vector<int64_t> strides = dense_strides(shape);
-  auto out = result.as<int64_t>();
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    const auto a = static_cast<size_t>(axis);
-    for (int64_t i = 0; i < count; ++i)
-      out[static_cast<size_t>(axis * count + i)] =
-          hits[static_cast<size_t>(i)] / strides[a] % shape[a];
-  }
-  return std::vector<Array>{result};
+  return with_keys(x, [&](const auto& keys) {
+    const auto set = [](auto key) { return key != 0; };
+    const auto count = static_cast<size_t>(std::count_if(keys.begin(), keys.end(), set));
+    Array result(DType::I64, {static_cast<int64_t>(shape.size()), static_cast<int64_t>(count)});
+    auto out = result.as<int64_t>();
+    std::vector<int64_t> at(shape.size());  // place of an element
+    size_t found = 0;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      for (size_t axis = 0; axis < at.size() && set(keys[i]); ++axis)
+        out[axis * count + found] = at[axis];
+      found += set(keys[i]) ? 1 : 0;
+      for (size_t axis = at.size(); axis-- > 0 && ++at[axis] == shape[axis];) at[axis] = 0;
+    }
+    return std::vector<Array>{result};
+  });
 }
 
 HostResult compress(const HostAttrs& attrs, const HostInputs& inputs) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "tilewright/runtime/host_op.h"
 
@@ -28,24 +29,33 @@ class ElementCopy {
   size_t bytes_;
 };
 
-/// The k first positions of one row by (value, position), in order.
+/// The k first positions of one row by (value, position), in order. `best`: a heap whose front is
+/// the last of those that were found so far, so most elements cost one comparison.
 template <class Key>
-void select(const std::vector<Key>& keys, int64_t base, int64_t stride, int64_t k, bool largest,
-            std::vector<int64_t>& order) {
-  std::iota(order.begin(), order.end(), int64_t{0});
-  auto before = [&](int64_t a, int64_t b) {
-    const Key x = keys[static_cast<size_t>(base + a * stride)];
-    const Key y = keys[static_cast<size_t>(base + b * stride)];
-    if (largest ? key_less(y, x) : key_less(x, y)) return true;
-    return !(largest ? key_less(x, y) : key_less(y, x)) && a < b;
+void select(std::span<const Key> keys, int64_t base, const AxisView& view, bool largest,
+            std::vector<std::pair<Key, int64_t>>& best) {
+  const auto above = [&](Key x, Key y) { return largest ? key_less(y, x) : key_less(x, y); };
+  const auto before = [&](const auto& x, const auto& y) {
+    return above(x.first, y.first) || (!above(y.first, x.first) && x.second < y.second);
   };
-  std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+  const auto k = static_cast<int64_t>(best.size());
+  if (k == 0) return;
+  for (int64_t i = 0; i < view.extent; ++i) {
+    const Key key = keys[static_cast<size_t>(base + i * view.inner)];
+    if (i < k) best[static_cast<size_t>(i)] = {key, i};
+    if (i == k - 1) std::make_heap(best.begin(), best.end(), before);
+    if (i < k || !above(key, best.front().first)) continue;
+    std::pop_heap(best.begin(), best.end(), before);
+    best.back() = {key, i};
+    std::push_heap(best.begin(), best.end(), before);
+  }
+  std::sort_heap(best.begin(), best.end(), before);
 }
 
 /// Slices of `array` along one axis (single elements if it was flattened) as a sortable list.
 template <class Key>
 struct Slices {
-  const std::vector<Key>& keys;
+  std::span<const Key> keys;
   AxisView view;
 
   /// Negative, zero or positive like the order of slices a and b.
@@ -117,14 +127,15 @@ HostResult top_k(const HostAttrs& attrs, const HostInputs& inputs) {
   shape[axis] = k;
   Array values(x.dtype(), shape), indices(DType::I64, shape);
   ElementCopy copy(values, x);
-  std::vector<int64_t> order(static_cast<size_t>(view.extent));
   with_keys(x, [&](const auto& keys) {
+    using Key = typename std::decay_t<decltype(keys)>::value_type;
+    std::vector<std::pair<Key, int64_t>> best(static_cast<size_t>(k));
     for (int64_t o = 0; o < view.outer; ++o)
       for (int64_t n = 0; n < view.inner; ++n) {
         const int64_t base = o * view.extent * view.inner + n;
-        select(keys, base, view.inner, k, largest, order);
+        select(keys, base, view, largest, best);
         for (int64_t i = 0; i < k; ++i) {
-          const int64_t to = (o * k + i) * view.inner + n, at = order[static_cast<size_t>(i)];
+          const int64_t to = (o * k + i) * view.inner + n, at = best[static_cast<size_t>(i)].second;
           copy.copy(to, base + at * view.inner);
           indices.as<int64_t>()[static_cast<size_t>(to)] = at;
         }

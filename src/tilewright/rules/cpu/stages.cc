@@ -13,6 +13,10 @@ namespace {
 /// Terms that a copied element must serve: a copy across memory takes as long as about twenty
 /// products in vectors gain over products one by one.
 constexpr int64_t kUses = 24;
+/// The same where products fill vectors along the terms of the sum, each result by itself: at about
+/// half of the peak, as each product loads both factors. source: 256x512x256 and 8 of 197x64x197 on
+/// a Zen 4, 45 and 47 % (bench/results/cpu.md).
+constexpr int64_t kUsesAlongTerms = 64;
 /// Elements at most: copies stay near the caches.
 constexpr int64_t kMostCopied = int64_t{1} << 26;
 
@@ -41,7 +45,7 @@ std::vector<const Iter*> axes_of(const BlockFacts& block, const Load& load, cons
 
 /// The step that copies `load`; absent where its elements serve too few terms.
 std::optional<schedule::Reindex> copy_of(const BlockFacts& block, const Load& load,
-                                         const Var& lane) {
+                                         const Var& lane, int64_t uses) {
   schedule::Reindex step{
       block.name, load.buffer.name(), fmt::format("{}.{}", block.name, load.buffer.name()), {}};
   int64_t copied = 1;
@@ -49,11 +53,11 @@ std::optional<schedule::Reindex> copy_of(const BlockFacts& block, const Load& lo
     copied *= std::max<int64_t>(block.extent_of(iter->var), 1);
     step.iters.push_back(iter->var.name());
   }
-  if (copied > kMostCopied || copied * kUses > block.work()) return std::nullopt;
+  if (copied > kMostCopied || copied * uses > block.work()) return std::nullopt;
   return step;
 }
 
-/// Whether all operands lie along terms of the sum that fill vectors: it is fast as it stands.
+/// Whether all operands lie along terms of the sum that fill vectors.
 bool lies_along_terms(const BlockFacts& block, int64_t lanes) {
   const std::vector<Iter>& iters = block.block->iters;
   return std::any_of(iters.begin(), iters.end(), [&](const Iter& term) {
@@ -77,12 +81,12 @@ bool stage_lanes(Draft& draft, const std::string& name, const hw::CpuTarget& tar
       std::max(1, target.lanes(bit_width(accumulator(block->store->buffer.dtype()))));
   const Iter* lane = lane_iter(*block, lanes);
   if (lane == nullptr || block->loop_of(lane->var).empty()) return false;
-  if (lies_along_terms(*block, lanes)) return false;
+  const int64_t uses = lies_along_terms(*block, lanes) ? kUsesAlongTerms : kUses;
   std::vector<schedule::Reindex> steps;
   for (const Load& load : block->loads) {
     const std::optional<int64_t> stride = last_axis_stride(load, lane->var, lanes);
     if (stride && *stride >= 0 && *stride <= 2) continue;
-    std::optional<schedule::Reindex> step = copy_of(*block, load, lane->var);
+    std::optional<schedule::Reindex> step = copy_of(*block, load, lane->var, uses);
     if (!step) return false;
     const bool known = std::any_of(steps.begin(), steps.end(), [&](const schedule::Reindex& s) {
       return s.buffer == step->buffer;
