@@ -21,6 +21,7 @@
 #include "tilewright/rules/cpu/borders.h"
 #include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/skip_padding.h"
+#include "tilewright/rules/cpu/tile_facts.h"
 #include "tilewright/rules/cpu/tile_padding.h"
 #include "tilewright/rules/cpu/transpose.h"
 
@@ -42,11 +43,6 @@ constexpr int64_t kWholeLoop = 8, kPartOfLoop = 4, kLeastPart = 3, kFewRegisters
 /// and products on such planes divide channels, too.
 constexpr int64_t kLeastShared = 8;
 
-int64_t extent_of_loop(const BlockFacts& block, const std::string& loop) {
-  const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
-  return at == block.loops.end() ? 1 : block.extents[static_cast<size_t>(at - block.loops.begin())];
-}
-
 class TileRule {
  public:
   TileRule(Draft& draft, std::string name, const RegisterTile& tile, const hw::CpuTarget& target,
@@ -59,7 +55,7 @@ class TileRule {
     const BlockFacts& block = *find_block(blocks, name_);
     const Buffer accumulator = block.store->buffer;
     if (!sort_loops(block)) return false;
-    const int64_t weights = bytes_of_weights(block);
+    const int64_t weights = bytes_of_weights(draft_.func(), block, tile_, reduce_extents_);
     rows_first_ = !tile_.reuse && threads_ > 1 && !batch_.empty() &&
                   extent_of_loop(block, batch_.back()) >= kLeastShared * threads_;
     const bool skips = tile_.reuse && skips_padding(block);
@@ -115,7 +111,7 @@ class TileRule {
       if (as_int(iter.binding)) continue;  // made anew inside loops that leave it one value
       if (loop.empty()) return false;
       if (iter.kind == IterKind::Reduce) {
-        if (slides(block, iter.var)) sliding_.insert(loop);
+        if (slides(block, tile_, iter.var)) sliding_.insert(loop);
         reduce_.push_back(loop);
         reduce_extents_.push_back(as_int(iter.extent).value_or(0));
       } else if (std::find(draft_.kept.begin(), draft_.kept.end(), loop) == draft_.kept.end() &&
@@ -124,22 +120,6 @@ class TileRule {
       }
     }
     return true;
-  }
-
-  /// Whether the operand that rows share a step of is read at places that overlap between rows as
-  /// `tap` moves. Written out, each such element would be kept in a register of its own.
-  bool slides(const BlockFacts& block, const Var& tap) const {
-    const std::optional<Product> product = product_of(block);
-    Var lanes, row;
-    for (const Iter& iter : block.block->iters) {
-      if (block.loop_of(iter.var) == tile_.vec.loop) lanes = iter.var;
-      if (block.loop_of(iter.var) == tile_.row.loop) row = iter.var;
-    }
-    if (!product || !lanes || !row) return false;
-    for (const Load& load : {product->a, product->b})
-      for (const Expr& index : load.indices)
-        if (!mentions(load, lanes) && uses(index, tap) && uses(index, row)) return true;
-    return false;
   }
 
   /// Cuts the last outer loop into strips whose padded input fits half the L2 cache; `strip_`
@@ -442,20 +422,6 @@ class TileRule {
       return i + 1 == reduce_.size() ? steps : 1;
     }
     return 1;
-  }
-
-  /// Bytes of a constant operand that one column of tiles reads, again for each of its tiles; 0 if
-  /// what rows share is not constant.
-  int64_t bytes_of_weights(const BlockFacts& block) const {
-    const std::optional<Product> product = product_of(block);
-    if (!product || !tile_.reuse) return 0;
-    int64_t steps = tile_.vec.tile * tile_.column.tile;
-    for (const int64_t extent : reduce_extents_) steps *= extent;
-    for (const Load& load : {product->a, product->b})
-      for (const Param& p : draft_.func().params)
-        if (p.buffer == load.buffer && p.mode == ParamMode::Const)
-          return storage_bytes(load.buffer.dtype(), steps);
-    return 0;
   }
 
   /// While tiles read their column's weights again, those of the next column come to L2, where they
