@@ -32,6 +32,13 @@ struct Lanes {
   bool some_run = true;
 };
 
+/// A part of an index that all lanes share: coefficient * e, known inside of `depth` loops.
+struct IndexTerm {
+  Expr e;
+  int64_t coefficient;
+  int depth;
+};
+
 /// Whether `call`, in `func`, is one instruction of `target` on elements that lie side by side.
 bool has_instruction(const Func& func, const Call& call, const hw::CpuTarget& target);
 
@@ -81,6 +88,9 @@ class KernelEmitter {
     bool inside = false;            ///< provably in the buffer whatever the conditions say
   };
   Address address(const Buffer& buffer, const std::vector<Expr>& indices);
+  struct Place;
+  void add_to(Place& place, const Expr& e, int64_t step);
+  Value* scaled(Value* v, Value* by);
   bool provably_inside(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Value* load_element(const Load& x, DType dtype);
   void store(const Store& x);

@@ -6,6 +6,11 @@
 namespace tilewright::codegen {
 
 std::optional<LaneSteps> lane_steps(const Expr& e, const Var& lane, int64_t base, unsigned count) {
+  if (const auto* var = e.as<VarRef>(); var != nullptr && var->var == lane) {
+    LaneSteps plain{int_imm(0), {}};
+    for (unsigned l = 0; l < count; ++l) plain.steps.push_back(base + l);
+    return plain;
+  }
   const auto* part = e.as<Binary>();
   if (part == nullptr || (part->op != BinaryOp::Div && part->op != BinaryOp::Mod))
     return std::nullopt;

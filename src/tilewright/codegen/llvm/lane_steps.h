@@ -16,10 +16,10 @@ struct LaneSteps {
 };
 
 /// `e` for `count` lanes, lane l of which stands for iteration `base` + l of `lane`; absent unless
-/// `e` is a quotient or remainder by a constant to which all that the lanes share is a multiple.
+/// `e` is `lane`, or a quotient or remainder by a constant of which all that lanes share is a
+/// multiple.
 ///   (16 * i + lane) / 2  =>  8 * i, and 0, 0, 1, 1, 2, 2, ..
 ///   (28 * i + lane) % 28 =>  0, and 0, 1, 2, ..
-/// requires: lane lies in [base, base + count)
 std::optional<LaneSteps> lane_steps(const Expr& e, const Var& lane, int64_t base, unsigned count);
 
 }  // namespace tilewright::codegen

@@ -29,6 +29,14 @@ TEST(LaneSteps, AreWhatTheIndexSays) {
           }
 }
 
+TEST(LaneSteps, OfTheLaneItself) {
+  const Var lane("lane");
+  const auto found = lane_steps(ref(lane), lane, 8, 3);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(as_int(found->shared), int64_t{0});
+  EXPECT_EQ(found->steps, (std::vector<int64_t>{8, 9, 10}));
+}
+
 TEST(LaneSteps, NotWhereLanesShareWhatIsNoMultiple) {
   const Var i("i"), lane("lane");
   EXPECT_FALSE(lane_steps((ref(i) * 3 + ref(lane)) / 2, lane, 0, 8));

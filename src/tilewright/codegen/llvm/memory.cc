@@ -20,19 +20,13 @@ llvm::Align element_align(llvm::Type* type) {
   return llvm::Align(std::max<uint64_t>(1, type->getPrimitiveSizeInBits().getFixedValue() / 8));
 }
 
-struct Term {
-  Expr e;
-  int64_t coefficient;
-  int depth;
-};
-
-void add_term(std::vector<Term>& terms, const Expr& e, int64_t coefficient, int depth) {
-  for (Term& t : terms) {
+void add_term(std::vector<IndexTerm>& terms, const Expr& e, int64_t coefficient, int depth) {
+  for (IndexTerm& t : terms) {
     if (!equal(t.e, e)) continue;
     t.coefficient += coefficient;
     return;
   }
-  terms.push_back(Term{e, coefficient, depth});
+  terms.push_back(IndexTerm{e, coefficient, depth});
 }
 
 /// Null stands for no sum yet.
@@ -55,8 +49,8 @@ std::optional<int64_t> even_step(const std::vector<int64_t>& values) {
 
 /// The pointer moved by the terms of one loop depth after the other; they are sorted by it.
 Value* moved_by_depth(llvm::IRBuilder<>& b, llvm::Type* element, Value* pointer,
-                      const std::vector<Term>& terms,
-                      const std::function<Value*(const Term&)>& value) {
+                      const std::vector<IndexTerm>& terms,
+                      const std::function<Value*(const IndexTerm&)>& value) {
   for (size_t i = 0; i < terms.size();) {
     Value* sum = nullptr;
     const int depth = terms[i].depth;
@@ -78,91 +72,96 @@ void KernelEmitter::tagged_store(const Buffer& buffer, Value* value, Value* poin
   tagged(buffer, b_.CreateAlignedStore(value, pointer, align));
 }
 
-KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
-                                              const std::vector<Expr>& indices) {
-  const std::vector<Expr>& strides = strides_.at(buffer);
-  std::vector<Term> terms;
-  int64_t constant = 0, lane = 0;
-  std::vector<int64_t> steps(lanes_ ? lanes_->count : 0);  // of each lane, beside `lane`
-  Value *dynamic = nullptr, *offsets = nullptr;
-  auto accumulate = [&](Value*& sum, Value* v) { sum = plus(b_, sum, v); };
-  auto scaled = [&](Value* v, Value* by) {
-    match_lanes(v, by);
-    return b_.CreateMul(v, by, "", false, true);
+/// What an index adds up to, in elements.
+struct KernelEmitter::Place {
+  std::vector<IndexTerm> terms;  ///< the same for all lanes
+  int64_t constant = 0;          ///< the same, known
+  Value* dynamic = nullptr;      ///< the same, computed
+  std::vector<int64_t> steps;    ///< of each lane, known
+  int64_t lane = 0;              ///< per iteration of the lanes' loop, if their first is not known
+  Value* offsets = nullptr;      ///< of each lane, computed
+};
+
+Value* KernelEmitter::scaled(Value* v, Value* by) {
+  match_lanes(v, by);
+  return b_.CreateMul(v, by, "", false, true);
+}
+
+void KernelEmitter::add_to(Place& place, const Expr& e, int64_t step) {
+  const auto add_shared = [&](const Expr& shared) {
+    int depth = 0;
+    for (const Var& v : free_vars(shared))
+      if (const auto it = depth_.find(v); it != depth_.end()) depth = std::max(depth, it->second);
+    add_term(place.terms, shared, step, depth);
   };
   // Under a mask, what is loaded for all lanes may be a vector: no lane may read outside.
-  const auto is_vector = [&](const Expr& e) {
+  const auto is_vector = [&] {
     bool loads = false;
     walk(e, [&](const Expr& part) { loads |= part.as<Load>() != nullptr; });
     return lanes_ && lanes_->mask != nullptr && loads && emit(e)->getType()->isVectorTy();
   };
-  const auto add_shared = [&](const Expr& e, int64_t step) {
-    int depth = 0;
-    for (const Var& v : free_vars(e))
-      if (const auto it = depth_.find(v); it != depth_.end()) depth = std::max(depth, it->second);
-    add_term(terms, e, step, depth);
-  };
-  const auto divided = [&](const Expr& e) {
-    return lanes_ && lanes_->const_base
-               ? lane_steps(e, lanes_->var, *lanes_->const_base, lanes_->count)
-               : std::nullopt;
-  };
+  if (!varies(e)) {
+    if (is_vector()) {
+      place.offsets = plus(b_, place.offsets, scaled(emit(e), index(step)));
+    } else {
+      add_shared(e);
+    }
+    return;
+  }
+  const auto* var = e.as<VarRef>();
+  std::optional<LaneSteps> known;
+  if (lanes_->const_base) known = lane_steps(e, lanes_->var, *lanes_->const_base, lanes_->count);
+  if (known) {
+    if (as_int(known->shared) != int64_t{0}) add_shared(known->shared);
+    for (size_t l = 0; l < place.steps.size(); ++l) place.steps[l] += step * known->steps[l];
+  } else if (var != nullptr && var->var == lanes_->var) {
+    place.lane += step;
+  } else {
+    place.offsets = plus(b_, place.offsets, scaled(emit(e), index(step)));
+  }
+}
+
+KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
+                                              const std::vector<Expr>& indices) {
+  const std::vector<Expr>& strides = strides_.at(buffer);
+  Place place;
+  place.steps.resize(lanes_ ? lanes_->count : 1);
   for (size_t axis = 0; axis < indices.size(); ++axis) {
     const auto stride = as_int(strides[axis]);
     if (!stride) {
       Value* v = scaled(emit(indices[axis]), emit(strides[axis]));
-      accumulate(v->getType()->isVectorTy() ? offsets : dynamic, v);
+      Value*& sum = v->getType()->isVectorTy() ? place.offsets : place.dynamic;
+      sum = plus(b_, sum, v);
       continue;
     }
     const arith::Affine affine = arith::as_affine(indices[axis]);
-    constant += affine.constant * *stride;
-    for (const auto& [e, coefficient] : affine.terms) {
-      const int64_t step = coefficient * *stride;
-      const auto* r = e.as<VarRef>();
-      if (r && lanes_ && r->var == lanes_->var) {
-        lane += step;
-      } else if (const auto parts = varies(e) ? divided(e) : std::nullopt) {
-        if (as_int(parts->shared) != int64_t{0}) add_shared(parts->shared, step);
-        for (size_t l = 0; l < steps.size(); ++l) steps[l] += step * parts->steps[l];
-      } else if (varies(e) || is_vector(e)) {
-        accumulate(offsets, scaled(emit(e), index(step)));
-      } else {
-        add_shared(e, step);
-      }
-    }
+    place.constant += affine.constant * *stride;
+    for (const auto& [e, coefficient] : affine.terms) add_to(place, e, coefficient * *stride);
   }
+  if (place.lane != 0)
+    place.dynamic = plus(b_, place.dynamic, scaled(lanes_->base, index(place.lane)));
+  const int64_t first = place.steps[0];
+  for (size_t l = 0; l < place.steps.size(); ++l)
+    place.steps[l] += place.lane * static_cast<int64_t>(l) - first;
   Address at;
   at.inside = provably_inside(buffer, indices);
-  if (const auto step = even_step(steps); step && !steps.empty()) {
-    constant += steps[0];
-    for (size_t l = 0; l < steps.size(); ++l) steps[l] = 0;
-    if (*step != 0 && lanes_->const_base) constant -= *step * *lanes_->const_base, lane += *step;
-  }
-  at.stride = lane;
-  if (lane != 0) {
-    if (lanes_->const_base) {
-      constant += lane * *lanes_->const_base;
-    } else {
-      accumulate(dynamic, scaled(lanes_->base, index(lane)));
-    }
-  }
-  if (offsets != nullptr || !even_step(steps)) {
-    for (size_t l = 0; l < steps.size(); ++l) steps[l] += lane * static_cast<int64_t>(l);
+  at.stride = even_step(place.steps);
+  if (place.offsets != nullptr || !at.stride) {
+    Value* steps = constants(b_, place.steps);
+    at.offsets = place.offsets == nullptr ? steps : b_.CreateAdd(place.offsets, steps);
+    if (place.offsets == nullptr) at.steps = place.steps;
     at.stride.reset();
-    at.offsets = constants(b_, steps);
-    if (offsets == nullptr) at.steps = steps;
-    if (offsets != nullptr) at.offsets = b_.CreateAdd(offsets, at.offsets);
   }
   Type* element = element_type(buffer);
-  std::stable_sort(terms.begin(), terms.end(),
-                   [](const Term& x, const Term& y) { return x.depth < y.depth; });
-  Value* pointer = moved_by_depth(b_, element, pointers_.at(buffer), terms, [&](const Term& term) {
-    return scaled(emit(term.e), index(term.coefficient));
-  });
-  if (dynamic != nullptr) pointer = b_.CreateGEP(element, pointer, dynamic);
+  std::stable_sort(place.terms.begin(), place.terms.end(),
+                   [](const IndexTerm& x, const IndexTerm& y) { return x.depth < y.depth; });
+  at.pointer = moved_by_depth(
+      b_, element, pointers_.at(buffer), place.terms,
+      [&](const IndexTerm& term) { return scaled(emit(term.e), index(term.coefficient)); });
+  if (place.dynamic != nullptr) at.pointer = b_.CreateGEP(element, at.pointer, place.dynamic);
+  const int64_t constant = place.constant + first;
   if (constant != 0)
-    pointer = b_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(constant));
-  at.pointer = pointer;
+    at.pointer = b_.CreateConstGEP1_64(element, at.pointer, static_cast<uint64_t>(constant));
   return at;
 }
 

@@ -85,6 +85,17 @@ TEST(StageRule, GivesLanesToOperandsThatLieApart) {
       << print(draft.func());
 }
 
+TEST(StageRule, CopiesTransposedFactorsForManyRows) {
+  const char* many = R"(tensor dots(A: f32[m, k], B: f32[n, k]) where m = 70, n = 40, k = 40 {
+    C[i in m, j in n] = sum(l in k) A[i, l] * B[j, l]
+    return C
+  })";
+  Draft draft(parsed_func(many));
+  EXPECT_TRUE(stage_lanes(draft, "C", stage_rule_small_target()));
+  EXPECT_NE(print(draft.func()).find("A[i, l] * C.B[l, j]"), std::string::npos);
+  scheduled(parsed_func(many), 2);
+}
+
 TEST(StageRule, LeavesOthersAlone) {
   const auto staged = [](const std::string& text, const std::string& sum) {
     Draft draft(parsed_func(text));
@@ -98,7 +109,7 @@ TEST(StageRule, LeavesOthersAlone) {
     return y
   })",
                       "y"));
-  // Both factors lie along terms that fill vectors.
+  // Both factors lie along terms that fill vectors, and few rows read them.
   EXPECT_FALSE(staged(R"(tensor dots(A: f32[m, k], B: f32[n, k]) where m = 40, n = 40, k = 40 {
     C[i in m, j in n] = sum(l in k) A[i, l] * B[j, l]
     return C
