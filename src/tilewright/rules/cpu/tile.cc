@@ -158,8 +158,9 @@ class TileRule {
     int64_t around = 1;
     for (const std::string& loop : batch_) around *= extent_of_loop(block, loop);
     const int64_t bytes = input.work() * bit_width(input.store->buffer.dtype()) / 8;
-    const int64_t rows =
-        rows_of_tiles(column.extent, column.tile, around, bytes, threads_, target_.l2_bytes);
+    const int64_t between = rows_between_strips(block, input, column.loop);
+    const int64_t rows = rows_of_tiles(column.extent, column.tile, between, around, bytes, threads_,
+                                       target_.l2_bytes);
     if (rows == column.extent && around > 1) strip_ = batch_.back();
     if (rows == 0 || rows == column.extent || !draft_.attempt(schedule::Split{column.loop, rows}))
       return;

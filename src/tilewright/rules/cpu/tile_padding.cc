@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tilewright/arith/bounds.h"
 #include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/borders.h"
@@ -109,11 +110,28 @@ int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads
   return 0;
 }
 
-int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t around, int64_t bytes, int threads,
-                      int64_t l2_bytes) {
+int64_t rows_between_strips(const BlockFacts& reader, const BlockFacts& padding,
+                            const std::string& loop) {
+  int64_t most = 0;
+  for (const Load& load : reader.loads) {
+    if (!(load.buffer == padding.store->buffer)) continue;
+    for (size_t axis = 0; axis < load.indices.size(); ++axis)
+      for (const Iter& iter : reader.block->iters) {
+        const int64_t stride = arith::as_affine(load.indices[axis]).coefficient(iter.var);
+        if (stride <= 0 || reader.loop_of(iter.var) != loop) continue;
+        const int64_t read = as_int(load.buffer.shape()[axis]).value_or(0);
+        most = std::max(
+            most, ceil_div(std::max<int64_t>(read, 0), stride) - as_int(iter.extent).value_or(0));
+      }
+  }
+  return most;
+}
+
+int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t between, int64_t around, int64_t bytes,
+                      int threads, int64_t l2_bytes) {
   for (const bool even : {true, false}) {
     int64_t best = 0;
-    for (int64_t rows = extent; rows >= kLeastStripRows; --rows) {
+    for (int64_t rows = extent; rows >= std::max(kLeastStripRows, between); --rows) {
       if (rows % tile != 0 || (even && extent % rows != 0)) continue;
       const int64_t strips = around * ceil_div(extent, rows);
       const int64_t busiest = ceil_div(strips, threads) * rows;

@@ -34,10 +34,17 @@ int64_t iterations_that_share(const BlockFacts& reader, const BlockFacts& paddin
 /// as the others if that can be. 0: no strips share out the work.
 int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads, int64_t l2_bytes);
 
-/// The same where tiles of `tile` rows each make up the strips, and a strip may be the whole plane:
-/// the largest strip whose padded input fits half the L2 cache, else the smallest.
-int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t around, int64_t bytes, int threads,
-                      int64_t l2_bytes);
+/// Rows of the result along `loop` that fit into what two neighbouring strips of it both read, as
+/// what `padding` stores reaches beyond them: 4 for a window of five rows, 75 if it is dilated by
+/// 15 and has six.
+int64_t rows_between_strips(const BlockFacts& reader, const BlockFacts& padding,
+                            const std::string& loop);
+
+/// As rows_of_strip, where tiles of `tile` rows each make up the strips, and a strip may be the
+/// whole plane: the largest strip whose padded input fits half the L2 cache, else the smallest that
+/// has as many rows as lie `between` two, so that no input is padded more than twice.
+int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t between, int64_t around, int64_t bytes,
+                      int threads, int64_t l2_bytes);
 
 /// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
 void cut_padding(Draft& draft, const std::string& name);

@@ -115,18 +115,30 @@ TEST(Tile, PlanesOfFewFiltersArePaddedStripByStrip) {
   EXPECT_THAT(steps(64, 224, 1), HasSubstr("compute_at(block=conv_pad, loop="));
 }
 
+TEST(Tile, FarReachingWindowsArePaddedOnce) {
+  const Func func = func_of({"",
+                             "Conv",
+                             {{1, 64, 78, 7}, {7, 64, 6, 6}},
+                             {{"dilations", std::vector<int64_t>{15, 15}},
+                              {"pads", std::vector<int64_t>{37, 37, 37, 37}}}});
+  EXPECT_THAT(schedule::print(default_trace(func, target(), 2)),
+              testing::Not(testing::HasSubstr("compute_at(block=conv_pad")));
+}
+
 TEST(Tile, StripsOfTiles) {
   const int64_t l2 = 1 << 20, mb = 1 << 20;
   // The largest that fits half of L2, in whole tiles.
-  EXPECT_EQ(rows_of_tiles(224, 4, 1, 13 * mb, 2, l2), 8);
-  EXPECT_EQ(rows_of_tiles(56, 4, 1, mb / 16, 2, l2), 28);
-  EXPECT_EQ(rows_of_tiles(56, 1, 1, mb / 16, 1, l2), 56);
+  EXPECT_EQ(rows_of_tiles(224, 4, 2, 1, 13 * mb, 2, l2), 8);
+  EXPECT_EQ(rows_of_tiles(56, 4, 2, 1, mb / 16, 2, l2), 28);
+  EXPECT_EQ(rows_of_tiles(56, 1, 2, 1, mb / 16, 1, l2), 56);
   // Two threads: seven rows and six, where nothing fits; not three strips.
-  EXPECT_EQ(rows_of_tiles(13, 1, 1, 3 * mb, 2, l2), 7);
+  EXPECT_EQ(rows_of_tiles(13, 1, 5, 1, 3 * mb, 2, l2), 7);
   // A group's plane each.
-  EXPECT_EQ(rows_of_tiles(30, 2, 8, 2 * mb, 2, l2), 30);
+  EXPECT_EQ(rows_of_tiles(30, 2, 2, 8, 2 * mb, 2, l2), 30);
+  // A window that reaches 75 rows further: every strip of seven would pad 82.
+  EXPECT_EQ(rows_of_tiles(77, 1, 75, 1, 11 * mb, 2, l2), 0);
   // Too few rows to share: neighbours would pad the same.
-  EXPECT_EQ(rows_of_tiles(3, 1, 1, mb, 2, l2), 0);
+  EXPECT_EQ(rows_of_tiles(3, 1, 2, 1, mb, 2, l2), 0);
 }
 
 TEST(Tile, TheModelKnowsWhereACopyWritesWhatTheSumLeaves) {
