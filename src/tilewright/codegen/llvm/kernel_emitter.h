@@ -33,7 +33,7 @@ struct Lanes {
 };
 
 /// A part of an index that all lanes share: coefficient * e, known inside of `depth` loops.
-struct IndexTerm {
+struct SharedTerm {
   Expr e;
   int64_t coefficient;
   int depth;

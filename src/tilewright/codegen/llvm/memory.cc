@@ -20,13 +20,13 @@ llvm::Align element_align(llvm::Type* type) {
   return llvm::Align(std::max<uint64_t>(1, type->getPrimitiveSizeInBits().getFixedValue() / 8));
 }
 
-void add_term(std::vector<IndexTerm>& terms, const Expr& e, int64_t coefficient, int depth) {
-  for (IndexTerm& t : terms) {
+void add_term(std::vector<SharedTerm>& terms, const Expr& e, int64_t coefficient, int depth) {
+  for (SharedTerm& t : terms) {
     if (!equal(t.e, e)) continue;
     t.coefficient += coefficient;
     return;
   }
-  terms.push_back(IndexTerm{e, coefficient, depth});
+  terms.push_back(SharedTerm{e, coefficient, depth});
 }
 
 /// Null stands for no sum yet.
@@ -49,8 +49,8 @@ std::optional<int64_t> even_step(const std::vector<int64_t>& values) {
 
 /// The pointer moved by the terms of one loop depth after the other; they are sorted by it.
 Value* moved_by_depth(llvm::IRBuilder<>& b, llvm::Type* element, Value* pointer,
-                      const std::vector<IndexTerm>& terms,
-                      const std::function<Value*(const IndexTerm&)>& value) {
+                      const std::vector<SharedTerm>& terms,
+                      const std::function<Value*(const SharedTerm&)>& value) {
   for (size_t i = 0; i < terms.size();) {
     Value* sum = nullptr;
     const int depth = terms[i].depth;
@@ -74,12 +74,12 @@ void KernelEmitter::tagged_store(const Buffer& buffer, Value* value, Value* poin
 
 /// What an index adds up to, in elements.
 struct KernelEmitter::Place {
-  std::vector<IndexTerm> terms;  ///< the same for all lanes
-  int64_t constant = 0;          ///< the same, known
-  Value* dynamic = nullptr;      ///< the same, computed
-  std::vector<int64_t> steps;    ///< of each lane, known
-  int64_t lane = 0;              ///< per iteration of the lanes' loop, if their first is not known
-  Value* offsets = nullptr;      ///< of each lane, computed
+  std::vector<SharedTerm> terms;  ///< the same for all lanes
+  int64_t constant = 0;           ///< the same, known
+  Value* dynamic = nullptr;       ///< the same, computed
+  std::vector<int64_t> steps;     ///< of each lane, known
+  int64_t lane = 0;               ///< per iteration of the lanes' loop, if their first is not known
+  Value* offsets = nullptr;       ///< of each lane, computed
 };
 
 Value* KernelEmitter::scaled(Value* v, Value* by) {
@@ -154,10 +154,10 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
   }
   Type* element = element_type(buffer);
   std::stable_sort(place.terms.begin(), place.terms.end(),
-                   [](const IndexTerm& x, const IndexTerm& y) { return x.depth < y.depth; });
+                   [](const SharedTerm& x, const SharedTerm& y) { return x.depth < y.depth; });
   at.pointer = moved_by_depth(
       b_, element, pointers_.at(buffer), place.terms,
-      [&](const IndexTerm& term) { return scaled(emit(term.e), index(term.coefficient)); });
+      [&](const SharedTerm& term) { return scaled(emit(term.e), index(term.coefficient)); });
   if (place.dynamic != nullptr) at.pointer = b_.CreateGEP(element, at.pointer, place.dynamic);
   const int64_t constant = place.constant + first;
   if (constant != 0)

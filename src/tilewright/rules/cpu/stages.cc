@@ -44,8 +44,8 @@ std::vector<const Iter*> axes_of(const BlockFacts& block, const Load& load, cons
 }
 
 /// The step that copies `load`; absent where its elements serve too few terms.
-std::optional<schedule::Reindex> copy_of(const BlockFacts& block, const Load& load,
-                                         const Var& lane, int64_t uses) {
+std::optional<schedule::Reindex> copy_of(const BlockFacts& block, const Load& load, const Var& lane,
+                                         int64_t uses) {
   schedule::Reindex step{
       block.name, load.buffer.name(), fmt::format("{}.{}", block.name, load.buffer.name()), {}};
   int64_t copied = 1;
