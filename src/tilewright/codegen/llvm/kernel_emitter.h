@@ -90,6 +90,7 @@ class KernelEmitter {
   Address address(const Buffer& buffer, const std::vector<Expr>& indices);
   struct Place;
   void add_to(Place& place, const Expr& e, int64_t step);
+  void add_to(Place& place, Value* v);
   Value* scaled(Value* v, Value* by);
   bool provably_inside(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Value* load_element(const Load& x, DType dtype);

@@ -74,15 +74,16 @@ func joined(x: f32[5], chosen: i64[2], out y: f32[4]) {{
   }
 }
 
-// Quotients and remainders of lanes: neighbours, repetitions, a rotated row; partial vectors, and
-// distances too long for two vectors.
+// Quotients and remainders of lanes: neighbours, repetitions, a rotated row; partial vectors,
+// single lanes, and distances too long for two vectors or not constant.
 TEST(Llvm, LanesReadAtConstantDistances) {
   std::vector<Func> funcs;
-  for (const char* place : {"b / 2", "b % 16", "b % 5", "b / 7", "(b + 3) % 8",
-                            "(b * 3 + a * 8) / 8", "b % 2 * 11 + b / 2", "b % 4 * 9"})
-    for (const int width : {16, 32, 11})
+  for (const char* place :
+       {"b / 2", "b % 16", "b % 5", "b / 7", "(b + 3) % 8", "(b * 3 + a * 8) / 8",
+        "b % 2 * 11 + b / 2", "b % 4 * 9", "b * b % 48", "min(max(chosen[b], 0), 47)"})
+    for (const int width : {16, 32, 11, 17, 1})
       funcs.push_back(*parse_func(fmt::format(
-          R"(func f{2}(x: f32[3,48], out y: f32[3,{0}]) {{
+          R"(func f{2}(x: f32[3,48], chosen: i64[32], out y: f32[3,{0}]) {{
   for i in 3, j in {0} vector {{
     block y(a: space 3 = i, b: space {0} = j) {{
       y[a, b] = x[a, {1}] + x[2 - a, b]

@@ -87,6 +87,12 @@ Value* KernelEmitter::scaled(Value* v, Value* by) {
   return b_.CreateMul(v, by, "", false, true);
 }
 
+/// A value that differs between lanes is a vector.
+void KernelEmitter::add_to(Place& place, Value* v) {
+  Value*& sum = v->getType()->isVectorTy() ? place.offsets : place.dynamic;
+  sum = plus(b_, sum, v);
+}
+
 void KernelEmitter::add_to(Place& place, const Expr& e, int64_t step) {
   const auto add_shared = [&](const Expr& shared) {
     int depth = 0;
@@ -101,12 +107,7 @@ void KernelEmitter::add_to(Place& place, const Expr& e, int64_t step) {
     return lanes_ && lanes_->mask != nullptr && loads && emit(e)->getType()->isVectorTy();
   };
   if (!varies(e)) {
-    if (is_vector()) {
-      place.offsets = plus(b_, place.offsets, scaled(emit(e), index(step)));
-    } else {
-      add_shared(e);
-    }
-    return;
+    return is_vector() ? add_to(place, scaled(emit(e), index(step))) : add_shared(e);
   }
   const auto* var = e.as<VarRef>();
   std::optional<LaneSteps> known;
@@ -117,7 +118,7 @@ void KernelEmitter::add_to(Place& place, const Expr& e, int64_t step) {
   } else if (var != nullptr && var->var == lanes_->var) {
     place.lane += step;
   } else {
-    place.offsets = plus(b_, place.offsets, scaled(emit(e), index(step)));
+    add_to(place, scaled(emit(e), index(step)));
   }
 }
 
@@ -129,17 +130,14 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
   for (size_t axis = 0; axis < indices.size(); ++axis) {
     const auto stride = as_int(strides[axis]);
     if (!stride) {
-      Value* v = scaled(emit(indices[axis]), emit(strides[axis]));
-      Value*& sum = v->getType()->isVectorTy() ? place.offsets : place.dynamic;
-      sum = plus(b_, sum, v);
+      add_to(place, scaled(emit(indices[axis]), emit(strides[axis])));
       continue;
     }
     const arith::Affine affine = arith::as_affine(indices[axis]);
     place.constant += affine.constant * *stride;
     for (const auto& [e, coefficient] : affine.terms) add_to(place, e, coefficient * *stride);
   }
-  if (place.lane != 0)
-    place.dynamic = plus(b_, place.dynamic, scaled(lanes_->base, index(place.lane)));
+  if (place.lane != 0) add_to(place, scaled(lanes_->base, index(place.lane)));
   const int64_t first = place.steps[0];
   for (size_t l = 0; l < place.steps.size(); ++l)
     place.steps[l] += place.lane * static_cast<int64_t>(l) - first;

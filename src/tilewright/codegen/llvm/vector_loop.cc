@@ -88,6 +88,14 @@ unsigned KernelEmitter::native_lanes(const For& x) const {
 
 void KernelEmitter::strip(const For& x, unsigned lanes, unsigned active, Value* base,
                           std::optional<int64_t> const_base) {
+  if (lanes == 1) {  // numbers, no vectors of one
+    const bool scalar_loops = has_scalar_loops_;
+    vars_[x.var] = base;
+    stmt(x.body);
+    vars_.erase(x.var);
+    has_scalar_loops_ = scalar_loops;
+    return;
+  }
   Lanes now;
   now.var = x.var;
   now.count = lanes;
