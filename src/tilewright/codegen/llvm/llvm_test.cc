@@ -213,6 +213,40 @@ TEST(Llvm, TilesWhoseLastVectorIsPartialStayInRegisters) {
   EXPECT_THAT(loop, Not(HasSubstr("(%rsp)"))) << loop;
 }
 
+/// Seventeen columns: what is left of a vector loop is one lane, a number.
+constexpr const char* kTileWithALaneLeft =
+    R"(func f(A: f32[6, 64], const W: f32[64, 17], out Y: f32[6, 17]) {
+  for o in 1 {
+    alloc acc: f32[6, 17] local
+    for i0 in 6 unroll, l0 in 17 vector {
+      block zero(m: space 6 = i0, n: space 17 = l0) {
+        acc[m, n] = 0.0
+      }
+    }
+    for k in 64, i1 in 6 unroll, l1 in 17 vector {
+      block sum(m: space 6 = i1, n: space 17 = l1, r: reduce 64 = k) {
+        acc[m, n] += A[m, r] * W[r, n]
+      }
+    }
+    for i2 in 6 unroll, l2 in 17 vector {
+      block Y(m: space 6 = i2, n: space 17 = l2) {
+        Y[m, n] = acc[m, n]
+      }
+    }
+  }
+}
+)";
+
+TEST(Llvm, ASingleLaneStaysInARegister) {
+  const auto lowered = lower::run_pipeline(*parse_func(kTileWithALaneLeft), "cpu");
+  ASSERT_TRUE(lowered) << to_string(lowered.error());
+  const auto assembly = emit_assembly(*lowered, for_target("x86-64-v4"));
+  ASSERT_TRUE(assembly) << to_string(assembly.error());
+  const std::string loop = hot_loop(*assembly);
+  EXPECT_THAT(loop, HasSubstr("vfmadd"));
+  EXPECT_THAT(loop, Not(HasSubstr("(%rsp)"))) << loop;
+}
+
 TEST(Llvm, ObjectsAreDeterministic) {
   const std::vector<testing::Case> cases = testing::standard_cases();
   const std::vector<testing::Case> some(cases.begin(), cases.begin() + 12);

@@ -93,6 +93,7 @@ void KernelEmitter::add_to(Place& place, Value* v) {
   sum = plus(b_, sum, v);
 }
 
+/// Adds `step` * `e`: known where the lanes' distances are, as far as they share it, else computed.
 void KernelEmitter::add_to(Place& place, const Expr& e, int64_t step) {
   const auto add_shared = [&](const Expr& shared) {
     int depth = 0;
@@ -106,12 +107,11 @@ void KernelEmitter::add_to(Place& place, const Expr& e, int64_t step) {
     walk(e, [&](const Expr& part) { loads |= part.as<Load>() != nullptr; });
     return lanes_ && lanes_->mask != nullptr && loads && emit(e)->getType()->isVectorTy();
   };
-  if (!varies(e)) {
-    return is_vector() ? add_to(place, scaled(emit(e), index(step))) : add_shared(e);
-  }
+  if (!varies(e) && !is_vector()) return add_shared(e);
   const auto* var = e.as<VarRef>();
   std::optional<LaneSteps> known;
-  if (lanes_->const_base) known = lane_steps(e, lanes_->var, *lanes_->const_base, lanes_->count);
+  if (varies(e) && lanes_->const_base)
+    known = lane_steps(e, lanes_->var, *lanes_->const_base, lanes_->count);
   if (known) {
     if (as_int(known->shared) != int64_t{0}) add_shared(known->shared);
     for (size_t l = 0; l < place.steps.size(); ++l) place.steps[l] += step * known->steps[l];

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tilewright/graph/onnx/export.h"
 #include "tilewright/graph/testing/models.h"
 
 namespace tilewright::graph {
@@ -54,6 +55,17 @@ TEST(DynamicNodes, KeepsAtMostKOfWhatWasFound) {
   set_attr(add_node(m, "Gather", {"rows", "at"}, {"picked"}, "picked"), "axis", int64_t{0});
   EXPECT_EQ(types_of(m, {"best", "at", "picked"}),
             (std::vector<std::string>{"f32[<=4, 4]", "i64[<=4, 4]", "f32[<=4, 4, 4]"}));
+}
+
+TEST(DynamicNodes, WhatImportingMadeIsNotReadBack) {
+  onnx::ModelProto m = chosen_rows();
+  add_node(m, "Shape", {"rows"}, {"shape"}, "shape");
+  add_output(m, "shape");
+  const auto graph = import(m);
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  const auto again = import_onnx_bytes(to_onnx(*graph), "");
+  ASSERT_FALSE(again);
+  EXPECT_THAT(to_string(again.error()), HasSubstr("compile the original model"));
 }
 
 TEST(DynamicNodes, RowsStayStaticFromProductToProduct) {

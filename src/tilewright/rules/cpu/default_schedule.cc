@@ -210,11 +210,9 @@ class CpuScheduler {
     if (nest.names.empty()) return;
     int64_t work = cost_of(name);
     for (int64_t extent : nest.extents) work *= extent;
-    std::string period;
-    if (!tile_transpose(draft_, name, target_)) {
-      period = split_period(draft_, name);
-      vectorize_innermost(draft_, name, target_, registers_of(name));
-    }
+    const bool turned = tile_transpose(draft_, name, target_);
+    const std::string period = turned ? "" : split_period(draft_, name);
+    if (!turned) vectorize_innermost(draft_, name, target_, registers_of(name));
     rows_outside(name);
     parallelize(name, work, grain_.pieces);
     if (!period.empty()) cut_borders(draft_, name, period + ".o", true);
