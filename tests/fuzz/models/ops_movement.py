@@ -197,7 +197,7 @@ def depth_space(b):
 def reverse_sequence(b):
     x = b.pick(rank=(2, 3))
     time = b.between(0, 1)
-    lengths = b.array(I64, (x.shape[1 - time],), 1, max(x.shape[time], 1))
+    lengths = b.array(I64, (x.shape[1 - time],), min(x.shape[time], 1), x.shape[time])
     lengths = b.constant(lengths) if b.chance(0.3) else b.input(I64, lengths.shape, lengths)
     b.add("ReverseSequence", [x, lengths], time_axis=time, batch_axis=1 - time)
 

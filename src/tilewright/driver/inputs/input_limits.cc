@@ -21,6 +21,9 @@ DType dtype_of(const Graph& graph, const Node& node, size_t input) {
   return graph.values[static_cast<size_t>(node.inputs[input])].type.dtype;
 }
 
+/// From one to `most`, where there is one.
+InputLimits one_to(int64_t most) { return {std::min<int64_t>(1, most), most}; }
+
 /// Positions below `extent`.
 InputLimits below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
 
@@ -33,7 +36,7 @@ int64_t extent_at(const Shape& shape, int64_t axis) {
 /// What compiled code checks, narrowed: indices do not count from the end, sequences have a step.
 InputLimits checked_limits(const tensor::ValueLimits& checked) {
   const int64_t most = *std::min_element(checked.most.begin(), checked.most.end());
-  return checked.what == "length" ? InputLimits{1, most} : below(most + 1);
+  return checked.what == "length" ? one_to(most) : below(most + 1);
 }
 
 bool divides(const std::string& op) { return op == "Div" || op == "Mod"; }
@@ -48,8 +51,8 @@ std::optional<InputLimits> operand_limits(const Graph& graph, const Node& node, 
   if (input == 1 && op == "MaxUnpool") return below(element_count(shape(0)));
   for (const tensor::ValueLimits& limits : checked)
     if (limits.input == input) return checked_limits(limits);
-  if (input == 1 && op == "TopK") return InputLimits{1, extent_at(shape(0), axis(-1))};
-  if (input == 2 && op == "NonMaxSuppression") return InputLimits{1, extent_at(shape(0), 1)};
+  if (input == 1 && op == "TopK") return one_to(extent_at(shape(0), axis(-1)));
+  if (input == 2 && op == "NonMaxSuppression") return one_to(extent_at(shape(0), 1));
   if (input == 1 && op == "Trilu")
     return InputLimits{-extent_at(shape(0), -2), extent_at(shape(0), -1)};
   if (input == 1 && (op == "CumSum" || op == "CumProd"))

@@ -59,6 +59,13 @@ TEST(InputLimits, LengthsAreFromOneToTheNumberOfSteps) {
   expect_limits(limits_of(b), "lengths", 1, 3);
 }
 
+TEST(InputLimits, NothingIsReversedWhereThereAreNoSteps) {
+  graph::Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {0, 2});
+  b.output(b.node("ReverseSequence", {x, b.input("lengths", DType::I64, {2})}));
+  expect_limits(limits_of(b), "lengths", 0, 0);
+}
+
 TEST(InputLimits, TheNarrowestUseCounts) {
   graph::Builder b("net");
   const ValueId rows = b.input("rows", DType::I64, {4});

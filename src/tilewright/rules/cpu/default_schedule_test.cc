@@ -269,8 +269,8 @@ TEST(DefaultSchedule, BlocksOfFiltersShareThePaddedInputOfTheirGroup) {
 TEST(DefaultSchedule, TheNextTileIsTakenWhereTheStepsOfTheBestDoNotApply) {
   const OpCase layer = {"tilewright",
                         "ConvBlocked",
-                        {{1, 7, 7, 7, 4}, {7, 1, 3, 3, 4, 4}, {28}},
-                        {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{7}}}};
+                        {{1, 7, 8, 8, 4}, {7, 1, 5, 5, 4, 4}, {28}},
+                        {{"pads", Ints{2, 2, 2, 2}}, {"group", int64_t{7}}}};
   const cost::RuleDecision decision = choose_schedule(func_of(layer), target_of(32), 2).decision;
   EXPECT_EQ(decision.chosen.algorithm, "direct");
   EXPECT_THAT(decision.runner_up.tile, ::testing::HasSubstr("whose steps do not apply"));

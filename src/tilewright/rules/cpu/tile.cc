@@ -134,10 +134,14 @@ class TileRule {
     if (extent_of_loop(block, filters) % share != 0) share = 1;
     const int64_t bytes = input.work() * bit_width(input.store->buffer.dtype()) / 8;
     const int64_t extent = extent_of_loop(block, batch_.back());
+    const int64_t between = rows_between_strips(block, input, batch_.back());
+    const PaddedRows padded = {.extent = extent,
+                               .between = between,
+                               .most = most_strip_rows(between),
+                               .around = iterations_around(block) / share,
+                               .bytes = bytes};
     int64_t best = extent % std::max<int64_t>(tile_.block, 1) == 0 ? tile_.block : 0;
-    if (tile_.block == 0)
-      best = rows_of_strip(extent, iterations_around(block) / share, bytes, threads_,
-                           target_.l2_bytes);
+    if (tile_.block == 0) best = rows_of_strip(padded, threads_, target_.l2_bytes);
     if (best == 0 || !split_last(best)) return;
     strip_ = batch_[batch_.size() - 2];
     rows_per_strip_ = best;
@@ -158,9 +162,13 @@ class TileRule {
     int64_t around = 1;
     for (const std::string& loop : batch_) around *= extent_of_loop(block, loop);
     const int64_t bytes = input.work() * bit_width(input.store->buffer.dtype()) / 8;
-    const int64_t between = rows_between_strips(block, input, column.loop);
-    const int64_t rows = rows_of_tiles(column.extent, column.tile, between, around, bytes, threads_,
-                                       target_.l2_bytes);
+    const PaddedRows padded = {.extent = column.extent,
+                               .tile = column.tile,
+                               .between = rows_between_strips(block, input, column.loop),
+                               .most = column.extent,
+                               .around = around,
+                               .bytes = bytes};
+    const int64_t rows = rows_of_strip(padded, threads_, target_.l2_bytes);
     if (rows == column.extent && around > 1) strip_ = batch_.back();
     if (rows == 0 || rows == column.extent || !draft_.attempt(schedule::Split{column.loop, rows}))
       return;

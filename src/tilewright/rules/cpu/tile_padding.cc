@@ -10,9 +10,11 @@
 namespace tilewright::rules {
 namespace {
 
-/// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
-/// rows two strips share cost little.
-constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
+/// Rows of results per strip of padded input: fewer cost more loops than they save copies.
+constexpr int64_t kLeastStripRows = 4;
+/// Rows up to which strips share out well. source: 7x110x47 to 131, 4x4, on two cores of a Zen 4
+/// takes 1.0 as long in strips of 14 and of 19 rows, 1.1 of 28, 1.4 of 55 (bench/results/cpu.md).
+constexpr int64_t kStripRows = 14;
 
 /// Whether `block` finishes a reduction: that is work to do once.
 bool reads_a_sum(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
@@ -94,21 +96,7 @@ int64_t iterations_that_share(const BlockFacts& reader, const BlockFacts& paddin
   return shared > 1 && divided == all ? shared : 1;
 }
 
-int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads,
-                      int64_t l2_bytes) {
-  for (const bool even : {true, false}) {
-    int64_t best = 0;
-    for (int64_t rows = std::min(kStripRows, extent); rows >= kLeastStripRows; --rows) {
-      const int64_t strips = around * ceil_div(extent, rows);
-      const int64_t most = ceil_div(strips, threads) * threads;  // with those who wait
-      if ((even && extent % rows != 0) || 8 * most > 9 * strips) continue;
-      best = rows;
-      if (bytes / strips <= l2_bytes / 2) break;
-    }
-    if (best > 0) return best;
-  }
-  return 0;
-}
+int64_t most_strip_rows(int64_t between) { return std::max(kStripRows, 3 * between); }
 
 int64_t rows_between_strips(const BlockFacts& reader, const BlockFacts& padding,
                             const std::string& loop) {
@@ -127,17 +115,19 @@ int64_t rows_between_strips(const BlockFacts& reader, const BlockFacts& padding,
   return most;
 }
 
-int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t between, int64_t around, int64_t bytes,
-                      int threads, int64_t l2_bytes) {
+int64_t rows_of_strip(const PaddedRows& all, int threads, int64_t l2_bytes) {
   for (const bool even : {true, false}) {
-    int64_t best = 0;
-    for (int64_t rows = extent; rows >= std::max(kLeastStripRows, between); --rows) {
-      if (rows % tile != 0 || (even && extent % rows != 0)) continue;
-      const int64_t strips = around * ceil_div(extent, rows);
+    int64_t best = 0, fewest = 0;  // rows of the thread with most of them
+    bool fits = false;
+    const int64_t least = std::max(kLeastStripRows, all.between);
+    for (int64_t rows = std::min(all.extent, all.most); rows >= least; --rows) {
+      if (rows % all.tile != 0 || (even && all.extent % rows != 0)) continue;
+      const int64_t strips = all.around * ceil_div(all.extent, rows);
       const int64_t busiest = ceil_div(strips, threads) * rows;
-      if (8 * busiest * threads > 9 * around * extent) continue;
-      best = rows;
-      if (bytes / strips <= l2_bytes / 2) break;
+      if (8 * busiest * threads > 9 * all.around * all.extent) continue;
+      if (fits && busiest >= fewest) continue;
+      best = rows, fewest = busiest;
+      fits = all.bytes / strips <= l2_bytes / 2;
     }
     if (best > 0) return best;
   }

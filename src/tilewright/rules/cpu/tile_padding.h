@@ -29,22 +29,31 @@ std::string staged_producer(const Draft& draft, const BlockFacts& block,
 int64_t iterations_that_share(const BlockFacts& reader, const BlockFacts& padding,
                               const std::string& loop);
 
-/// Rows of a strip of `extent` rows whose padded input is made at once, with `around` iterations
-/// around them that threads share, too; `bytes`: of all that is padded. The last strip is as long
-/// as the others if that can be. 0: no strips share out the work.
-int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads, int64_t l2_bytes);
-
 /// Rows of the result along `loop` that fit into what two neighbouring strips of it both read, as
 /// what `padding` stores reaches beyond them: 4 for a window of five rows, 75 if it is dilated by
 /// 15 and has six.
 int64_t rows_between_strips(const BlockFacts& reader, const BlockFacts& padding,
                             const std::string& loop);
 
-/// As rows_of_strip, where tiles of `tile` rows each make up the strips, and a strip may be the
-/// whole plane: the largest strip whose padded input fits half the L2 cache, else the smallest that
-/// has as many rows as lie `between` two, so that no input is padded more than twice.
-int64_t rows_of_tiles(int64_t extent, int64_t tile, int64_t between, int64_t around, int64_t bytes,
-                      int threads, int64_t l2_bytes);
+/// Rows of the result whose padded input is made strip by strip.
+struct PaddedRows {
+  int64_t extent = 1;
+  int64_t tile = 1;     ///< rows of a register tile: a strip has whole tiles
+  int64_t between = 0;  ///< rows that fit into what two strips both read (rows_between_strips)
+  int64_t most = 1;     ///< of a strip
+  int64_t around = 1;   ///< iterations around them that threads share, too
+  int64_t bytes = 0;    ///< of all that is padded
+};
+
+/// Rows of a strip, which may be the whole plane. Of the strips whose padded input fits half the L2
+/// cache, those that share out the rows best, and of these the largest; if none fits, the smallest
+/// that has as many rows as lie `between` two, so that no input is padded more than twice. The last
+/// strip is as long as the others if that can be. 0: no strips share out the work.
+int64_t rows_of_strip(const PaddedRows& all, int threads, int64_t l2_bytes);
+
+/// Rows of a strip of channel blocks at most: where windows reach far beyond them, more, so that
+/// not much more than a third of the input is padded twice.
+int64_t most_strip_rows(int64_t between);
 
 /// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
 void cut_padding(Draft& draft, const std::string& name);

@@ -128,17 +128,24 @@ TEST(Tile, FarReachingWindowsArePaddedOnce) {
 TEST(Tile, StripsOfTiles) {
   const int64_t l2 = 1 << 20, mb = 1 << 20;
   // The largest that fits half of L2, in whole tiles.
-  EXPECT_EQ(rows_of_tiles(224, 4, 2, 1, 13 * mb, 2, l2), 8);
-  EXPECT_EQ(rows_of_tiles(56, 4, 2, 1, mb / 16, 2, l2), 28);
-  EXPECT_EQ(rows_of_tiles(56, 1, 2, 1, mb / 16, 1, l2), 56);
+  EXPECT_EQ(rows_of_strip({224, 4, 2, 224, 1, 13 * mb}, 2, l2), 8);
+  EXPECT_EQ(rows_of_strip({56, 4, 2, 56, 1, mb / 16}, 2, l2), 28);
+  EXPECT_EQ(rows_of_strip({56, 1, 2, 56, 1, mb / 16}, 1, l2), 56);
   // Two threads: seven rows and six, where nothing fits; not three strips.
-  EXPECT_EQ(rows_of_tiles(13, 1, 5, 1, 3 * mb, 2, l2), 7);
+  EXPECT_EQ(rows_of_strip({13, 1, 5, 13, 1, 3 * mb}, 2, l2), 7);
+  // Of those that fit, the one that shares out best: 55 and 54 rows, not 61 and 48.
+  EXPECT_EQ(rows_of_strip({109, 1, 3, 109, 1, mb / 16}, 2, l2), 55);
+  // Channel blocks: no more rows than share out well, unless windows reach far beyond them.
+  EXPECT_EQ(rows_of_strip({109, 1, 3, most_strip_rows(3), 1, mb / 16}, 2, l2), 11);
+  EXPECT_EQ(rows_of_strip({51, 1, 11, most_strip_rows(11), 1, mb / 2}, 2, l2), 26);
+  // Eight rows and seven: strips of 14 would leave one row to the second thread.
+  EXPECT_EQ(rows_of_strip({15, 1, 2, most_strip_rows(2), 1, mb / 16}, 2, l2), 8);
   // A group's plane each.
-  EXPECT_EQ(rows_of_tiles(30, 2, 2, 8, 2 * mb, 2, l2), 30);
+  EXPECT_EQ(rows_of_strip({30, 2, 2, 30, 8, 2 * mb}, 2, l2), 30);
   // A window that reaches 75 rows further: every strip of seven would pad 82.
-  EXPECT_EQ(rows_of_tiles(77, 1, 75, 1, 11 * mb, 2, l2), 0);
+  EXPECT_EQ(rows_of_strip({77, 1, 75, 77, 1, 11 * mb}, 2, l2), 0);
   // Too few rows to share: neighbours would pad the same.
-  EXPECT_EQ(rows_of_tiles(3, 1, 2, 1, mb, 2, l2), 0);
+  EXPECT_EQ(rows_of_strip({3, 1, 2, 3, 1, mb}, 2, l2), 0);
 }
 
 TEST(Tile, TheModelKnowsWhereACopyWritesWhatTheSumLeaves) {
