@@ -266,15 +266,18 @@ TEST(DefaultSchedule, BlocksOfFiltersShareThePaddedInputOfTheirGroup) {
 }
 
 /// On maps of seven rows, tiles of several rows cannot be cut from the strips that two threads get.
-TEST(DefaultSchedule, TheNextTileIsTakenWhereTheStepsOfTheBestDoNotApply) {
-  const OpCase layer = {"tilewright",
-                        "ConvBlocked",
-                        {{1, 7, 8, 8, 4}, {7, 1, 5, 5, 4, 4}, {28}},
-                        {{"pads", Ints{2, 2, 2, 2}}, {"group", int64_t{7}}}};
-  const cost::RuleDecision decision = choose_schedule(func_of(layer), target_of(32), 2).decision;
-  EXPECT_EQ(decision.chosen.algorithm, "direct");
-  EXPECT_THAT(decision.runner_up.tile, ::testing::HasSubstr("whose steps do not apply"));
-  expect_same_meaning(layer);
+TEST(DefaultSchedule, StripsHoldWholeTilesOfSeveralRows) {
+  for (const auto& [size, window] : {std::pair<int64_t, int64_t>{7, 3}, {8, 5}, {13, 3}}) {
+    const int64_t pad = window / 2;
+    const OpCase layer = {"tilewright",
+                          "ConvBlocked",
+                          {{1, 7, size, size, 4}, {7, 1, window, window, 4, 4}, {28}},
+                          {{"pads", Ints{pad, pad, pad, pad}}, {"group", int64_t{7}}}};
+    const cost::RuleDecision decision = choose_schedule(func_of(layer), target_of(32), 2).decision;
+    EXPECT_EQ(decision.chosen.algorithm, "direct");
+    EXPECT_THAT(decision.runner_up.tile, ::testing::Not(::testing::HasSubstr("do not apply")));
+    expect_same_meaning(layer);
+  }
 }
 
 TEST(DefaultSchedule, NextWeightsAreFetchedWhereTheyAreConstantAndFitL2) {

@@ -136,6 +136,7 @@ class TileRule {
     const int64_t extent = extent_of_loop(block, batch_.back());
     const int64_t between = rows_between_strips(block, input, batch_.back());
     const PaddedRows padded = {.extent = extent,
+                               .tile = batch_.back() == tile_.plane.loop ? tile_.plane.tile : 1,
                                .between = between,
                                .most = most_strip_rows(between),
                                .around = iterations_around(block) / share,
