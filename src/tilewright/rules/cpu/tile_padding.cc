@@ -121,7 +121,8 @@ int64_t rows_of_strip(const PaddedRows& all, int threads, int64_t l2_bytes) {
     bool fits = false;
     const int64_t least = std::max(kLeastStripRows, all.between);
     for (int64_t rows = std::min(all.extent, all.most); rows >= least; --rows) {
-      if (rows % all.tile != 0 || (even && all.extent % rows != 0)) continue;
+      if (rows != all.extent && rows % all.tile != 0) continue;
+      if (even && all.extent % rows != 0) continue;
       const int64_t strips = all.around * ceil_div(all.extent, rows);
       const int64_t busiest = ceil_div(strips, threads) * rows;
       if (8 * busiest * threads > 9 * all.around * all.extent) continue;

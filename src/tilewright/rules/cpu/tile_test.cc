@@ -142,6 +142,8 @@ TEST(Tile, StripsOfTiles) {
   EXPECT_EQ(rows_of_strip({15, 1, 2, most_strip_rows(2), 1, mb / 16}, 2, l2), 8);
   // A group's plane each.
   EXPECT_EQ(rows_of_strip({30, 2, 2, 30, 8, 2 * mb}, 2, l2), 30);
+  // The whole plane, although no tile divides it.
+  EXPECT_EQ(rows_of_strip({6, 4, 2, 14, 13, mb / 4}, 2, l2), 6);
   // A window that reaches 75 rows further: every strip of seven would pad 82.
   EXPECT_EQ(rows_of_strip({77, 1, 75, 77, 1, 11 * mb}, 2, l2), 0);
   // Too few rows to share: neighbours would pad the same.
