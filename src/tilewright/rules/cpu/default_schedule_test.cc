@@ -265,7 +265,8 @@ TEST(DefaultSchedule, BlocksOfFiltersShareThePaddedInputOfTheirGroup) {
   }
 }
 
-/// On maps of seven rows, tiles of several rows cannot be cut from the strips that two threads get.
+/// A tile of several rows cannot be cut from strips of another number of rows: the steps of the
+/// tile that the model finds best would not apply, and the next one would be taken.
 TEST(DefaultSchedule, StripsHoldWholeTilesOfSeveralRows) {
   for (const auto& [size, window] : {std::pair<int64_t, int64_t>{7, 3}, {8, 5}, {13, 3}}) {
     const int64_t pad = window / 2;

@@ -10,10 +10,12 @@
 namespace tilewright::rules {
 namespace {
 
-/// Rows of results per strip of padded input: fewer cost more loops than they save copies.
+/// Rows of results that a strip of padded input has at least: shorter ones cost more in loops than
+/// they save in copies.
 constexpr int64_t kLeastStripRows = 4;
-/// Rows up to which strips share out well. source: 7x110x47 to 131, 4x4, on two cores of a Zen 4
-/// takes 1.0 as long in strips of 14 and of 19 rows, 1.1 of 28, 1.4 of 55 (bench/results/cpu.md).
+/// Rows up to which strips cost threads nothing. source: 7x110x47 to 131, 4x4, on two cores of a
+/// Zen 4 takes 1.0 as long in strips of 14 and of 19 rows, 1.1 of 28, 1.4 of 55
+/// (bench/results/cpu.md).
 constexpr int64_t kStripRows = 14;
 
 /// Whether `block` finishes a reduction: that is work to do once.

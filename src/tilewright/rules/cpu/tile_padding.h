@@ -38,21 +38,22 @@ int64_t rows_between_strips(const BlockFacts& reader, const BlockFacts& padding,
 /// Rows of the result whose padded input is made strip by strip.
 struct PaddedRows {
   int64_t extent = 1;
-  int64_t tile = 1;     ///< rows of a register tile: a strip has whole tiles
+  int64_t tile = 1;     ///< rows of a register tile: strips hold whole ones
   int64_t between = 0;  ///< rows that fit into what two strips both read (rows_between_strips)
   int64_t most = 1;     ///< of a strip
   int64_t around = 1;   ///< iterations around them that threads share, too
   int64_t bytes = 0;    ///< of all that is padded
 };
 
-/// Rows of a strip, which may be the whole plane. Of the strips whose padded input fits half the L2
-/// cache, those that share out the rows best, and of these the largest; if none fits, the smallest
-/// that has as many rows as lie `between` two, so that no input is padded more than twice. The last
-/// strip is as long as the others if that can be. 0: no strips share out the work.
+/// Rows of a strip, or of the whole plane, which tiles need not divide. Of the strips whose padded
+/// input fits half the L2 cache, those that share out the rows best, and of these the largest; if
+/// none fits, the smallest that has as many rows as lie `between` two, so that no input is padded
+/// more than twice. The last strip is as long as the others if that can be. 0: no strips share out
+/// the work.
 int64_t rows_of_strip(const PaddedRows& all, int threads, int64_t l2_bytes);
 
-/// Rows of a strip of channel blocks at most: where windows reach far beyond them, more, so that
-/// not much more than a third of the input is padded twice.
+/// Rows of a strip of channel blocks at most, `between` as in PaddedRows. Where windows reach far,
+/// strips may be taller, so that about a third of their input is padded twice, and not most of it.
 int64_t most_strip_rows(int64_t between);
 
 /// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
