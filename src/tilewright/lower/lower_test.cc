@@ -453,6 +453,41 @@ TEST(Unroll, ShortensVectorLoopsWhoseLastLanesDoNothing) {
   EXPECT_THAT(out, ::testing::Not(::testing::HasSubstr("if ")));
 }
 
+TEST(Unroll, CopiesShareTheGuardThatIsLeft) {
+  EXPECT_EQ(after("unroll", R"(func f(A: f32[34], N: i64[1], out Y: f32[34]) {
+  for t in 9 {
+    for i in 4 unroll {
+      if t * 4 + i < 34 {
+        Y[t * 4 + i] = A[t * 4 + i]
+      }
+    }
+    for j in 2 unroll {
+      if N[0] < 3 {
+        Y[j] = A[j]
+      }
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[34], N: i64[1], out Y: f32[34]) {
+  for t in 9 {
+    Y[t * 4] = A[t * 4]
+    Y[t * 4 + 1] = A[t * 4 + 1]
+    if t < 8 {
+      Y[t * 4 + 2] = A[t * 4 + 2]
+      Y[t * 4 + 3] = A[t * 4 + 3]
+    }
+    if N[0] < 3 {
+      Y[0] = A[0]
+    }
+    if N[0] < 3 {
+      Y[1] = A[1]
+    }
+  }
+}
+)");
+}
+
 TEST(Unroll, HugeLoopsStayLoops) {
   const std::string out = after("unroll", R"(func f(A: f32[90000], out Y: f32[90000]) {
   for i in 90000 unroll {

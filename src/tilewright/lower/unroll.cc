@@ -5,7 +5,12 @@
 //   for i in 16 vector { S }  for i in 8 vector { S }      (o = 0; o = 1)
 //
 // What is left of a guard in a vector loop is often that its last lanes do nothing: the loop gets
-// shorter then, so that no lane has to be tested.
+// shorter then, so that no lane has to be tested. Copies that are left with the same guard share
+// one:
+//
+//   for t in 9 parallel, i in 4 unroll { if 4*t + i < 34 { S } }
+//   =>
+//   for t in 9 parallel { S  S  if t < 8 { S  S } }        (i = 0, 1, 2, 3)
 #include <fmt/format.h>
 
 #include "tilewright/ir/walk.h"
@@ -80,11 +85,44 @@ Stmt without_idle_lanes(const Stmt& s) {
   return make(std::move(out));
 }
 
+/// The condition of an `if` without `else` that no statement can change; absent for all others.
+Expr lasting_guard(const Stmt& s) {
+  const auto* branch = s.as<If>();
+  if (branch == nullptr || branch->else_body) return {};
+  bool reads = false;
+  walk(branch->condition, [&](const Expr& e) { reads |= e.as<Load>() != nullptr; });
+  return reads ? Expr() : branch->condition;
+}
+
+/// Neighbours under the same guard, under one.
+Stmt under_one_guard(const Stmt& s) {
+  const auto* list = s.as<Seq>();
+  if (list == nullptr) return s;
+  std::vector<Stmt> out;
+  for (size_t i = 0; i < list->stmts.size();) {
+    const Expr guard = lasting_guard(list->stmts[i]);
+    std::vector<Stmt> bodies;
+    for (; guard && i < list->stmts.size(); ++i) {
+      const Expr next = lasting_guard(list->stmts[i]);
+      if (!next || !equal(guard, next)) break;
+      bodies.push_back(list->stmts[i].as<If>()->then_body);
+    }
+    if (bodies.size() > 1)
+      out.push_back(make(If{guard, seq(std::move(bodies)), Stmt()}));
+    else if (guard)
+      out.push_back(list->stmts[i - 1]);
+    else
+      out.push_back(list->stmts[i++]);
+  }
+  return out.size() == list->stmts.size() ? s : seq(std::move(out));
+}
+
 }  // namespace
 
 Result<Func> unroll(const Func& func) {
   Func out = func;
-  out.body = rewrite(tidy(Unroller(func).run(func.body), arith::Bounds(func)), without_idle_lanes);
+  const Stmt copies = tidy(Unroller(func).run(func.body), arith::Bounds(func));
+  out.body = rewrite(rewrite(copies, without_idle_lanes), under_one_guard);
   return out;
 }
 

@@ -186,6 +186,26 @@ TEST_P(Channels, MeetInfinityAsWritten) {
 }
 
 // A small U-Net: down, up with a skip, and a head of one channel.
+/// Three filters would leave most of a block of 16 empty; four are worth one.
+TEST(Heads, OfFewFiltersStayPlain) {
+  const auto blocked = [](int64_t filters) {
+    Net net;
+    net.b = Builder("net");
+    const ValueId x = net.b.input("x", DType::F32, {1, 16, kRows, kColumns});
+    const ValueId deep = net.b.node("Relu", {net.conv(x, 16)});
+    PassContext context = context_of();
+    context.vector_bytes = 64;
+    const Graph graph = net.finish(net.conv(deep, filters));
+    const auto made = run_passes(graph, "block_layout", context);
+    EXPECT_TRUE(made) << (made ? "" : to_string(made.error()));
+    int64_t count = 0;
+    for (const Node& node : made->graph.nodes) count += node.op == "ConvBlocked" ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(blocked(3), 1);
+  EXPECT_EQ(blocked(4), 2);
+}
+
 TEST(Heads, OfAnUNet) {
   for (const char* op : {"Sigmoid", "Relu", "Tanh"}) {
     Net net;

@@ -234,8 +234,12 @@ class CpuScheduler {
     if (indices.size() <= kRowAxis + 1 || indices[kRowAxis].as<VarRef>() == nullptr) return;
     if (turns(*block) && ends_within_line(block->store->buffer, kRowAxis)) return;
     const Iter* row = block->iter(indices[kRowAxis].as<VarRef>()->var);
-    std::set<std::string> loops;  // that run the rows, or parts of them
-    for (const Var& var : free_vars(row->binding)) loops.insert(var.name());
+    std::set<std::string> loops;  // that run the rows, or parts of them; those of a tile stay in it
+    walk(draft_.func().body, [&](const Stmt& s) {
+      const auto* loop = s.as<For>();
+      if (loop != nullptr && loop->kind == ForKind::Serial && uses(row->binding, loop->var))
+        loops.insert(loop->var.name());
+    });
     const LoopNest nest = draft_.nest_of(name);
     const auto at = std::find_if(nest.names.begin(), nest.names.end(),
                                  [&](const std::string& loop) { return loops.contains(loop); });
