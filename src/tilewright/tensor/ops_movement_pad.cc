@@ -75,8 +75,13 @@ Expr source_index(const std::string& mode, const Expr& position, int64_t lo, int
   } else {
     // The mirrored row repeats with this period; its second half runs backwards.
     const int64_t period = 2 * (kept - 1);
-    const Expr phase = position % period;
-    at = min(phase, int_imm(period) - phase);
+    if (lo > -kept && hi <= period) {  // once there and back
+      at = lo < 0 ? max(position, -position) : position;
+      if (hi >= kept) at = min(at, int_imm(period) - at);
+    } else {
+      const Expr phase = position % period;
+      at = min(phase, int_imm(period) - phase);
+    }
   }
   return affine(at, 1, skipped);
 }
@@ -89,7 +94,7 @@ std::vector<Tensor> define_pad(const OpCall& call, const std::vector<Tensor>& in
   Expr fill = const_of(in[0].dtype(), 0);
   if (call.input(2)) fill = in[2](Indices(in[2].rank(), int_imm(0)));
   return {compute(call.op, dims_of(shape), [&](const Indices& at) {
-    Expr condition;
+    Expr condition, beyond = fill;
     Indices where;
     for (size_t i = 0; i < at.size(); ++i) {
       const Margin m = margins[i];
@@ -101,11 +106,16 @@ std::vector<Tensor> define_pad(const OpCall& call, const std::vector<Tensor>& in
       }
       const int64_t skipped = std::max<int64_t>(-m.before, 0);
       const int64_t kept = from[i] - skipped - std::max<int64_t>(-m.after, 0);
-      const int64_t first = std::min<int64_t>(-m.before, 0);
-      where.push_back(
-          source_index(mode, affine(at[i], 1, first), first, first + shape[i] - 1, kept, skipped));
+      const int64_t first = std::min<int64_t>(-m.before, 0), last = first + shape[i] - 1;
+      const Expr position = affine(at[i], 1, first);
+      where.push_back(source_index(mode, position, first, last, kept, skipped));
+      // Most of a row is a copy of the input's: elements side by side, which need no place each.
+      if (i + 1 < at.size()) continue;
+      condition = inside(position, first, last, kept);
+      beyond = in[0](where);
+      if (condition) where.back() = affine(position, 1, skipped);
     }
-    return guarded(condition, in[0](where), fill);
+    return guarded(condition, in[0](where), beyond);
   })};
 }
 

@@ -30,7 +30,7 @@ TEST(Pad, AllModes) {
   const Array x = iota({4, 3});
   for (const std::string mode : {"constant", "reflect", "edge", "wrap"})
     for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
-             {0, 0}, {1, 0}, {2, 1}, {0, 2}, {5, 7}, {-1, 2}, {1, -2}, {-1, -1}}) {
+             {0, 0}, {1, 0}, {2, 1}, {0, 2}, {2, 2}, {3, 2}, {5, 7}, {-1, 2}, {1, -2}, {-1, -1}}) {
       // The same margins in front of rows and behind columns, and the other way round.
       const auto y =
           run("Pad", {{"mode", mode}},

@@ -50,5 +50,24 @@ TEST(CommonSteps, VectorsLieInOnePeriod) {
   EXPECT_THAT(steps_of("b % 32"), Not(HasSubstr("factor=32")));  // does not divide the row
 }
 
+/// What repeats elements of a row in front of it and behind is a copy in between: three vectors.
+TEST(CommonSteps, PaddedRowsAreCopiesInside) {
+  hw::CpuTarget target;
+  target.vector_bytes = 64;
+  for (const char* mode : {"reflect", "edge", "wrap"}) {
+    tensor::OpCall call;
+    call.op = "Pad";
+    call.attrs.values["mode"] = std::string(mode);
+    Array pads(DType::I64, {6});
+    for (int64_t i = 0; i < 6; ++i) pads.set_int(i, i % 3 == 2 ? 3 : i % 3);
+    call.inputs = {{true, DType::F32, {3, 8, 60}, {}}, {true, DType::I64, {6}, pads}};
+    const Result<Func> func = tensor::op_func(call);
+    ASSERT_TRUE(func) << to_string(func.error());
+    EXPECT_THAT(schedule::print(default_trace(*func, target, 1)),
+                testing::HasSubstr("parts=[1, 2, 1, 1]"))
+        << mode;
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::rules
