@@ -43,7 +43,7 @@ TEST(QuantizeLinear, RoundsHalfToEvenAndSaturates) {
 }
 
 TEST(QuantizeLinear, NaNIsTheLowestNumber) {
-  const Array x = array_of(DType::F32, {3}, {NAN, -INFINITY, 6});
+  const Array x = array(DType::F32, {3}, {NAN, -INFINITY, 6});
   const auto quantized = [&](DType dtype) {
     return run("QuantizeLinear", {}, {x, scalar(DType::F32, 2), scalar(dtype, 3)})[0].to_ints();
   };

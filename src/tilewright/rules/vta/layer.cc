@@ -81,11 +81,12 @@ void read_source(const std::vector<BlockFacts>& blocks, const Buffer& input, Vta
 /// Steps of the ALU, and of GEMMs with a diagonal, that the last block takes per element.
 class Epilogue {
  public:
-  Epilogue(const BlockFacts& block, const Buffer& accumulator, VtaLayer& layer)
-      : accumulator_(accumulator), layer_(layer) {
+  Epilogue(const Buffer& accumulator, VtaLayer& layer) : accumulator_(accumulator), layer_(layer) {}
+
+  void count(const BlockFacts& block) {
     layer_.vector_by_block = false;
     visit(block.store->value);
-    if (layer.imm_ops + layer.reg_ops + layer.residual_steps == 0) layer.imm_ops = 1;
+    if (layer_.imm_ops + layer_.reg_ops + layer_.residual_steps == 0) layer_.imm_ops = 1;
   }
 
  private:
@@ -201,7 +202,7 @@ Answer<VtaLayer> convolution(VtaKernel& kernel) {
   for (int64_t o = 1; o < layer.extent[TileAxis::O] && layer.out_per_group == 0; ++o)
     if (channels.at("o", o) != channels.origin()) layer.out_per_group = o;
   read_source(kernel.blocks, x.buffer, layer);
-  Epilogue(*kernel.roles.last, conv.store->buffer, layer);
+  Epilogue(conv.store->buffer, layer).count(*kernel.roles.last);
   return layer;
 }
 
