@@ -17,6 +17,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/common/draft.h"
 #include "tilewright/rules/cpu/attention.h"
+#include "tilewright/rules/cpu/borders.h"
 #include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/kernel_rules.h"
 #include "tilewright/rules/cpu/register_tile.h"
