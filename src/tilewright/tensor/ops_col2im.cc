@@ -4,6 +4,8 @@
 //   [a, b + c, d]
 //
 // as a transposed convolution sums them, without weights.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tilewright/base/integers.h"
