@@ -98,7 +98,7 @@ network() {  # NAME REFERENCE OPTIONS...
   [ "$name" != bert_base ] || inputs=(--input attention_mask=ones)
   exits 0 "D1 $name on OpenCL" " ok" -- verify net.onnx --target opencl --against "$reference" "${inputs[@]}"
 }
-for form in residual turned; do
+for form in residual turned choice; do
   exits 0 "$form" " ok" -- verify $form.onnx --target opencl --against ort
 done
 # ONNX Runtime saturates sums of byte products on processors without VNNI.

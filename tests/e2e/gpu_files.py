@@ -1,4 +1,4 @@
-"""Small networks for GPUs: residual.onnx, turned.onnx, bytes.onnx."""
+"""Small networks for GPUs: residual.onnx, turned.onnx, choice.onnx, bytes.onnx."""
 import numpy as np
 import onnx
 from onnx import TensorProto as T, helper as h, numpy_helper as n
@@ -6,8 +6,8 @@ from onnx import TensorProto as T, helper as h, numpy_helper as n
 rng = np.random.default_rng(3)
 
 
-def save(name, nodes, shape, out, weights):
-    graph = h.make_graph(nodes, name, [h.make_tensor_value_info("x", T.FLOAT, shape)],
+def save(name, nodes, shape, out, weights, more=()):
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info("x", T.FLOAT, shape), *more],
                          [h.make_tensor_value_info("y", T.FLOAT, out)],
                          [n.from_array(v, k) for k, v in weights.items()])
     onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8),
@@ -35,6 +35,15 @@ save("turned", [
                 output_padding=[1, 1]),
     h.make_node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1]),
 ], [1, 6, 5, 8], [1, 12, 10, 12], {"w": normal(8, 12, 3, 3)})
+
+# Each thread has one sum, and writes it or another value: where PoCL 3.1 makes vectors of threads, it
+# computes something else.
+save("choice", [
+    h.make_node("Conv", ["x", "w"], ["c"]),
+    h.make_node("Where", ["m", "o", "c"], ["y"]),
+], [1, 8, 12, 4], [1, 16, 8, 2],
+     {"w": normal(16, 8, 5, 3)}, [h.make_tensor_value_info("m", T.BOOL, [1, 1, 8, 2]),
+                                  h.make_tensor_value_info("o", T.FLOAT, [1, 1, 1, 2])])
 
 # A convolution of unsigned bytes by signed ones, with zero points and padding.
 save("bytes", [

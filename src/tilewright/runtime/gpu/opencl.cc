@@ -17,6 +17,7 @@ Result<std::vector<std::shared_ptr<GpuDevice>>> opencl_devices() {
 #else
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 
 #include "tilewright/base/check.h"
@@ -394,6 +395,10 @@ Result<std::unique_ptr<GpuInstance>> OpenClDevice::load(std::shared_ptr<const Gp
 
 Result<std::vector<std::shared_ptr<GpuDevice>>> opencl_devices() {
   const OpenClApi api = TW_TRY(load_opencl());
+  // PoCL 3.1 computes wrong results where it makes vectors of threads, and these choose between a
+  // sum of their own and another value (choice.onnx of tests/e2e/gpu_files.py). It reads this only
+  // once.
+  ::setenv("POCL_WORK_GROUP_METHOD", "loops", 0);
   cl_uint count = 0;
   std::vector<std::shared_ptr<GpuDevice>> devices;
   // Without drivers some loaders say so with an error code.
