@@ -238,7 +238,8 @@ class OpenClInstance : public GpuInstance {
     if ((floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0)
       flags += " -cl-fp32-correctly-rounded-divide-sqrt";
     const std::string& version = device_->info().arch;
-    if (version.find("PoCL") != std::string::npos) flags += " -DTW_POCL";
+    // With the method below: PoCL's cache does not tell kernels of several methods apart.
+    if (version.find("PoCL") != std::string::npos) flags += " -DTW_POCL=loops";
     code_ = TW_TRY(build_opencl(api_, {context_, device_->id(), program_->source, flags},
                                 keeps_opencl(version)));
     return {};
