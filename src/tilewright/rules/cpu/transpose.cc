@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "tilewright/cost/prediction.h"
+#include "tilewright/ir/walk.h"
 
 namespace tilewright::rules {
 namespace {
