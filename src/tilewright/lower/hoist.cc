@@ -6,12 +6,6 @@
 namespace tilewright::lower {
 namespace {
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { found |= x.as<Load>() != nullptr; });
-  return found;
-}
-
 /// `for i { if p and q(i) { S } }` => `if p { for i { if q(i) { S } } }`.
 Stmt out_of_loop(const Stmt& s, const For& loop) {
   const If* branch = loop.body.as<If>();
@@ -28,21 +22,20 @@ Stmt out_of_loop(const Stmt& s, const For& loop) {
 
 /// `if p { S } if p { T }` => `if p { S T }`, with the allocations before and between them.
 Stmt join(const Stmt& s, const Seq& list) {
-  const If* first = nullptr;
+  Expr shared;
   std::vector<Stmt> bodies;
   for (const Stmt& child : list.stmts) {
     if (child.as<Alloc>() != nullptr) {
       bodies.push_back(child);
       continue;
     }
-    const If* branch = child.as<If>();
-    if (branch == nullptr || branch->else_body || reads_memory(branch->condition)) return s;
-    if (first != nullptr && !equal(first->condition, branch->condition)) return s;
-    first = branch;
-    bodies.push_back(branch->then_body);
+    const Expr guard = lasting_guard(child);
+    if (!guard || (shared && !equal(shared, guard))) return s;
+    shared = guard;
+    bodies.push_back(child.as<If>()->then_body);
   }
-  if (first == nullptr) return s;
-  return make(If{first->condition, seq(std::move(bodies)), Stmt()});
+  if (!shared) return s;
+  return make(If{shared, seq(std::move(bodies)), Stmt()});
 }
 
 }  // namespace

@@ -116,6 +116,11 @@ std::vector<Expr> conjuncts(const Expr& condition);
 /// Their conjunction; absent if there is none.
 Expr conjunction(const std::vector<Expr>& terms);
 
+bool reads_memory(const Expr& e);
+/// The condition of an `if` without `else` that no statement can change, since it reads no memory;
+/// absent for all other statements.
+Expr lasting_guard(const Stmt& s);
+
 /// Number of statements in `s`.
 int64_t count_statements(const Stmt& s);
 

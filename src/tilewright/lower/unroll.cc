@@ -85,34 +85,19 @@ Stmt without_idle_lanes(const Stmt& s) {
   return make(std::move(out));
 }
 
-/// The condition of an `if` without `else` that no statement can change; absent for all others.
-Expr lasting_guard(const Stmt& s) {
-  const auto* branch = s.as<If>();
-  if (branch == nullptr || branch->else_body) return {};
-  bool reads = false;
-  walk(branch->condition, [&](const Expr& e) { reads |= e.as<Load>() != nullptr; });
-  return reads ? Expr() : branch->condition;
-}
-
 /// Neighbours under the same guard, under one.
 Stmt under_one_guard(const Stmt& s) {
   const auto* list = s.as<Seq>();
   if (list == nullptr) return s;
   std::vector<Stmt> out;
-  for (size_t i = 0; i < list->stmts.size();) {
-    const Expr guard = lasting_guard(list->stmts[i]);
-    std::vector<Stmt> bodies;
-    for (; guard && i < list->stmts.size(); ++i) {
-      const Expr next = lasting_guard(list->stmts[i]);
-      if (!next || !equal(guard, next)) break;
-      bodies.push_back(list->stmts[i].as<If>()->then_body);
-    }
-    if (bodies.size() > 1)
-      out.push_back(make(If{guard, seq(std::move(bodies)), Stmt()}));
-    else if (guard)
-      out.push_back(list->stmts[i - 1]);
+  for (const Stmt& next : list->stmts) {
+    const Expr guard = lasting_guard(next);
+    const Expr before = guard && !out.empty() ? lasting_guard(out.back()) : Expr();
+    if (before && equal(before, guard))
+      out.back() =
+          make(If{guard, seq({out.back().as<If>()->then_body, next.as<If>()->then_body}), Stmt()});
     else
-      out.push_back(list->stmts[i++]);
+      out.push_back(next);
   }
   return out.size() == list->stmts.size() ? s : seq(std::move(out));
 }

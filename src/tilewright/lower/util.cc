@@ -20,6 +20,18 @@ Expr conjunction(const std::vector<Expr>& terms) {
   return out;
 }
 
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& x) { found |= x.as<Load>() != nullptr; });
+  return found;
+}
+
+Expr lasting_guard(const Stmt& s) {
+  const If* branch = s.as<If>();
+  if (branch == nullptr || branch->else_body || reads_memory(branch->condition)) return {};
+  return branch->condition;
+}
+
 int64_t count_statements(const Stmt& s) {
   int64_t count = 0;
   walk(s, [&](const Stmt&) { ++count; });

@@ -86,36 +86,47 @@ Expr source_index(const std::string& mode, const Expr& position, int64_t lo, int
   return affine(at, 1, skipped);
 }
 
+Expr pad_by_constant(const Tensor& x, const std::vector<Margin>& margins, const Shape& shape,
+                     const Indices& at, const Expr& fill) {
+  Expr condition;
+  Indices where;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const int64_t before = margins[i].before;
+    where.push_back(affine(at[i], 1, -before));
+    condition = both(condition, inside(where.back(), -before, shape[i] - 1 - before, x.shape()[i]));
+  }
+  return guarded(condition, x(where), fill);
+}
+
+/// Most of a row is a copy of the input's: between the borders elements lie side by side and need
+/// no place each.
+Expr pad_by_repeating(const Tensor& x, const std::string& mode, const std::vector<Margin>& margins,
+                      const Shape& shape, const Indices& at) {
+  Expr copied;
+  Indices where, beside;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const Margin m = margins[i];
+    const int64_t skipped = std::max<int64_t>(-m.before, 0);
+    const int64_t kept = x.shape()[i] - skipped - std::max<int64_t>(-m.after, 0);
+    const int64_t first = std::min<int64_t>(-m.before, 0), last = first + shape[i] - 1;
+    const Expr position = affine(at[i], 1, first);
+    where.push_back(source_index(mode, position, first, last, kept, skipped));
+    const bool row = i + 1 == at.size();
+    beside.push_back(row ? affine(position, 1, skipped) : where.back());
+    if (row) copied = inside(position, first, last, kept);
+  }
+  return guarded(copied, x(beside), x(where));
+}
+
 std::vector<Tensor> define_pad(const OpCall& call, const std::vector<Tensor>& in) {
   const std::vector<Margin> margins = *margins_of(call);
   const Shape shape = (*infer(call))[0].shape;
-  const Shape& from = in[0].shape();
   const std::string mode = call.attrs.get_string("mode", "constant");
   Expr fill = const_of(in[0].dtype(), 0);
   if (call.input(2)) fill = in[2](Indices(in[2].rank(), int_imm(0)));
   return {compute(call.op, dims_of(shape), [&](const Indices& at) {
-    Expr condition, beyond = fill;
-    Indices where;
-    for (size_t i = 0; i < at.size(); ++i) {
-      const Margin m = margins[i];
-      if (mode == "constant") {
-        where.push_back(affine(at[i], 1, -m.before));
-        const int64_t last = shape[i] - 1 - m.before;
-        condition = both(condition, inside(where.back(), -m.before, last, from[i]));
-        continue;
-      }
-      const int64_t skipped = std::max<int64_t>(-m.before, 0);
-      const int64_t kept = from[i] - skipped - std::max<int64_t>(-m.after, 0);
-      const int64_t first = std::min<int64_t>(-m.before, 0), last = first + shape[i] - 1;
-      const Expr position = affine(at[i], 1, first);
-      where.push_back(source_index(mode, position, first, last, kept, skipped));
-      // Most of a row is a copy of the input's: elements side by side, which need no place each.
-      if (i + 1 < at.size()) continue;
-      condition = inside(position, first, last, kept);
-      beyond = in[0](where);
-      if (condition) where.back() = affine(position, 1, skipped);
-    }
-    return guarded(condition, in[0](where), beyond);
+    return mode == "constant" ? pad_by_constant(in[0], margins, shape, at, fill)
+                              : pad_by_repeating(in[0], mode, margins, shape, at);
   })};
 }
 

@@ -18,10 +18,10 @@ namespace tilewright::graph {
 
 namespace {
 
-/// A convolution whose filters fill less than this part of a block stays plain: it would compute
-/// the rest of the block for nothing, which takes longer than copying its input out of blocks.
-/// source: heads of 1 to 6 filters in bench/results/cpu.md, "Few filters".
-constexpr int64_t kEmptyBlock = 5;
+/// A convolution stays plain whose filters fit into a block so many times: it would compute the
+/// rest of the block for nothing, which takes longer than copying its input out of blocks. source:
+/// heads of 1 to 6 filters in bench/results/cpu.md, "Few filters".
+constexpr int64_t kFewFilters = 5;
 
 /// Channels [first, first + count) of w [k, c, taps...].
 Array channels_of(const Array& w, int64_t first, int64_t count) {
@@ -166,7 +166,7 @@ Result<bool> Blocker::block_conv(const Node& node) {
   const bool whole = channels / groups % block_ == 0 && filters / groups % block_ == 0;
   if (groups > 1 && !whole) return false;
   if (!there && filters * 2 < block_) return false;
-  if (groups == 1 && filters * kEmptyBlock <= block_) return false;
+  if (groups == 1 && filters * kFewFilters <= block_) return false;
   if ((there || channels >= block_) && TW_TRY(block_winograd(node))) return true;
   const tensor::DirectForm direct = direct_form(node);
   if (direct.parts > 1) return add_parts(node, direct);

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "tilewright/ir/walk.h"
+#include "tilewright/rules/cpu/strip_steps.h"
+#include "tilewright/rules/cpu/transpose.h"
 
 namespace tilewright::rules {
 namespace {
@@ -102,6 +104,27 @@ void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTar
     loop += ".i";
   }
   if (!draft.attempt(schedule::Vectorize{loop})) draft.revert(before);
+}
+
+void rows_outside(Draft& draft, const std::string& name) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts* block = find_block(blocks, name);
+  if (block == nullptr || block->store == nullptr || block->store->value.as<Select>() != nullptr)
+    return;
+  const std::vector<Expr>& indices = block->store->indices;
+  if (indices.size() <= kRowAxis + 1 || indices[kRowAxis].as<VarRef>() == nullptr) return;
+  if (turns(*block) && ends_within_line(block->store->buffer, kRowAxis)) return;
+  const Iter* row = block->iter(indices[kRowAxis].as<VarRef>()->var);
+  std::set<std::string> loops;  // that run the rows, or parts of them; those of a tile do not count
+  walk(draft.func().body, [&](const Stmt& s) {
+    const For* loop = s.as<For>();
+    if (loop != nullptr && loop->kind == ForKind::Serial && uses(row->binding, loop->var))
+      loops.insert(loop->var.name());
+  });
+  const LoopNest nest = draft.nest_of(name);
+  const auto at = std::find_if(nest.names.begin(), nest.names.end(),
+                               [&](const std::string& loop) { return loops.contains(loop); });
+  if (at != nest.names.end()) draft.move_outward(name, *at);
 }
 
 void write_out(Draft& draft, const std::string& name, const LoopNest& loops) {
