@@ -1,7 +1,7 @@
-# tw_library(NAME [FOLDERS folder...] DEPS layer... [LINK target...] [TEST_DEPS layer...])
+# tw_library(NAME [HOT] [FOLDERS folder...] DEPS layer... [LINK target...] [TEST_DEPS layer...])
 #
 # Declares one layer: every *.cc of the current folder, and of its FOLDERS, except the tests becomes
-# the static library tilewright_NAME. DEPS are the only layers its sources may include (scripts/check_layers.py reads
+# the static library tilewright_NAME, optimised for size unless users wait for it (HOT). DEPS are the only layers its sources may include (scripts/check_layers.py reads
 # them back from here). *_test.cc become the program NAME_test (label unit), *_slow_test.cc become
 # NAME_slow_test (label slow), of which sanitizers see nothing (see tw_test for single suites); tests may
 # use any layer named in DEPS or TEST_DEPS. The target `unit_tests` builds all programs with the label unit.
@@ -15,10 +15,10 @@ target_compile_options(tilewright_flags INTERFACE -Wall -Wextra -Wshadow -Werror
                        -Wno-gnu-statement-expression-from-macro-expansion
                        -Wno-deprecated-declarations>)
 # clang 19 finds std::stable_sort of libstdc++ 12 deprecated inside.
-# g++ 12 at -O2 reports reads that cannot happen in std::variant, std::string and initializer lists
+# g++ 12 at -O2 reports reads and writes that cannot happen in std::variant, std::string and initializer lists
 # (GCC PR 105651 and relatives); the same code is checked by clang and by g++ without optimisation.
 set(gnu_optimised $<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release>>)
-foreach(warning array-bounds restrict maybe-uninitialized)
+foreach(warning array-bounds restrict maybe-uninitialized stringop-overflow)
   target_compile_options(tilewright_flags INTERFACE $<${gnu_optimised}:-Wno-${warning}>)
 endforeach()
 # g++ looks for memory to free at 128 MB and whenever that has doubled: 5 to 8 % of the time of sources that
@@ -29,15 +29,8 @@ if(TILEWRIGHT_VERIFY_EACH)
   target_compile_definitions(tilewright_flags INTERFACE TILEWRIGHT_VERIFY_EACH=1)
 endif()
 
-# tw_small(NAME): a layer where nothing is hot is compiled for size, since a portable program is to be
-# small; all release builds share its files.
-function(tw_small name)
-  target_compile_options(tilewright_${name}
-                         PRIVATE $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release>>:-Os>)
-endfunction()
-
 function(tw_library name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LINK;TEST_DEPS;FOLDERS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "" "DEPS;LINK;TEST_DEPS;FOLDERS" ${ARGN})
   list(TRANSFORM ARG_FOLDERS APPEND /*.cc)
   file(GLOB sources CONFIGURE_DEPENDS *.cc ${ARG_FOLDERS})
   set(tests ${sources})
@@ -47,10 +40,11 @@ function(tw_library name)
     tw_grouped(sources ${name} ${sources})
     add_library(tilewright_${name} STATIC ${sources})
     if(name IN_LIST TILEWRIGHT_OPTIMISED)
-      target_compile_options(tilewright_${name} PRIVATE -O1)
-      tw_precompile(tilewright_${name} optimised)
+      tw_code(tilewright_${name} optimised)
+    elseif(ARG_HOT AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      tw_code(tilewright_${name} hot)
     else()
-      tw_precompile(tilewright_${name} library)
+      tw_code(tilewright_${name} library)
     endif()
     set(scope PUBLIC)
   else()
@@ -82,8 +76,7 @@ function(tw_library name)
       target_compile_definitions(${name}_${kind} PRIVATE
                                  TILEWRIGHT_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}"
                                  TILEWRIGHT_ROOT_DIR="${CMAKE_SOURCE_DIR}")
-      target_compile_options(${name}_${kind} PRIVATE ${TILEWRIGHT_TEST_FLAGS})
-      tw_precompile(${name}_${kind} test)
+      tw_code(${name}_${kind} test)
       if(label STREQUAL unit)
         add_dependencies(unit_tests ${name}_${kind})
       endif()

@@ -13,7 +13,7 @@
 namespace tilewright::driver {
 namespace {
 
-constexpr int kRounds = 21;
+constexpr int kRoundsOfFinal = 21;
 constexpr size_t kRunners = 3;
 constexpr double kWins = 0.99;         ///< of the rules' time, in a race
 constexpr double kWinsUnraced = 0.97;  ///< by readings of different moments
@@ -60,7 +60,7 @@ std::vector<measure::Raced> run_races(const tune::Tuner& tuner,
     measure::Race& race = races.emplace_back(measure::Race{&task.task, {task.rule}});
     for (const Finalist* runner : contest.runners) race.traces.push_back(runner->trace);
   }
-  return measurer->races(races, kRounds, time_left);
+  return measurer->races(races, kRoundsOfFinal, time_left);
 }
 
 /// Lets the winner of a contest be the one to keep, if there is one.
