@@ -4,13 +4,16 @@
 Edges are read from `tw_library(NAME DEPS ... TEST_DEPS ...)` in src/tilewright/**/CMakeLists.txt. A
 file belongs to the nearest folder above it that declares a library. Sources and headers may include
 their own layer and its DEPS; tests and their helpers (`*_test.cc`, `*_testing.h`, `test_*.h`, files
-in a `testing` folder) also its TEST_DEPS, and nothing else may include such a helper. Headers of include/tilewright are the runtime's interface. LLVM headers belong to
-codegen_llvm alone, SQLite's to records_sqlite and codesign_sqlite, libpq's to postgres.
+in a `testing` folder) also its TEST_DEPS, and nothing else may include such a helper. Headers of
+include/tilewright are the runtime's interface. LLVM headers belong to codegen_llvm alone, SQLite's to
+records_sqlite and codesign_sqlite, libpq's to postgres. A folder has 60 sources and headers at most,
+tests apart, so that a newcomer finds the right file in it.
 
 usage: check_layers.py [ROOT]      exit status 1 and one line per violation, `file:line: ...`
        check_layers.py --self-test
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -20,6 +23,7 @@ COMMAND = re.compile(r"\b(tw_library|set|list)\s*\(([^)]*)\)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 LINK_WORDS = {"DEPS", "TEST_DEPS", "LINK", "FOLDERS"}
 PUBLIC_LAYER = "runtime"
+MOST_IN_A_FOLDER = 60
 # Headers of libraries that few layers may include.
 LIBRARIES = [(("llvm/", "llvm-c/"), "LLVM", {"codegen_llvm"}),
              (("sqlite3",), "SQLite", {"records_sqlite", "codesign_sqlite"}),
@@ -115,6 +119,18 @@ def is_test(path, layer):
             or "testing" in (layer.folder.name, *inner.parts[:-1]))
 
 
+def crowded_folders(root, layers):
+    counts = collections.Counter()
+    source = root / "src/tilewright"
+    for path in source.rglob("*"):
+        layer = owner(path, layers, source)
+        if path.suffix in {".cc", ".h"} and layer and not is_test(path, layer):
+            counts[path.parent] += 1
+    return [f"{folder.relative_to(root)}: {count} files, at most {MOST_IN_A_FOLDER} are wanted: give a part a folder "
+            "(FOLDERS of tw_library)"
+            for folder, count in sorted(counts.items()) if count > MOST_IN_A_FOLDER]
+
+
 def check(root):
     root = pathlib.Path(root).resolve()
     layers, problems = read_layers(root)
@@ -159,7 +175,7 @@ def check(root):
             elif (not is_test(path, layer) and (source / below).exists()
                   and is_test(source / below, used)):
                 problems.append(f"{place}: only tests may include {target}")
-    return problems
+    return problems + crowded_folders(root, layers)
 
 
 def self_test():
@@ -202,6 +218,9 @@ def self_test():
         ({"include/tilewright/c.h": "", "src/tilewright/top/v.cc": '#include "tilewright/c.h"\n',
           "src/tilewright/runtime/CMakeLists.txt": "tw_library(runtime DEPS base)"},
          ["src/tilewright/top/v.cc:1: layer top may not include runtime"]),
+        ({f"src/tilewright/top/sub/{name}": "" for i in range(61) for name in (f"f{i}.cc", f"f{i}_test.cc")},
+         ["src/tilewright/top/sub: 62 files, at most 60 are wanted: give a part a folder (FOLDERS of tw_library)"]),
+        ({f"src/tilewright/top/sub/f{i}.cc": "" for i in range(59)}, []),
     ]
     failures = 0
     for change, want in cases:

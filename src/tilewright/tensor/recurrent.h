@@ -43,7 +43,7 @@ Expr sequence_length(const RecurrentLayer& layer, const Tensor& lengths, const E
 
 Expr activate_by(const Activation& f, const Expr& x);
 
-/// The operators on blocked weights (ops_recurrent_blocked.cc).
+/// The operators on blocked weights (ops/recurrent_blocked.cc).
 void add_blocked_recurrent_ops(std::vector<OpDef>& table);
 
 }  // namespace tilewright::tensor

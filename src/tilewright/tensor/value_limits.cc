@@ -1,6 +1,6 @@
 #include "tilewright/tensor/value_limits.h"
 
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/movement.h"
 #include "tilewright/tensor/recurrent.h"
 #include "tilewright/tensor/shape_util.h"
 

@@ -74,7 +74,7 @@ Tensor matmul_sum(const std::string& name, const Tensor& a, const Tensor& b, DTy
 /// The shape of a matrix product of inputs 0 and 1 by NumPy's rules. errors: Invalid.
 Result<Shape> matmul_shape(const OpCall& call);
 
-// The tables of ops_nn.cc, one per file.
+// The tables of ops/nn.cc, one per file.
 void add_conv_ops(std::vector<OpDef>& table);
 void add_phase_ops(std::vector<OpDef>& table);
 void add_window_move_ops(std::vector<OpDef>& table);

@@ -1,5 +1,5 @@
 // Nodes that compiled code cannot compute as they are, because the run decides extents: they become
-// host functions (tensor/ops_dynamic.h), or work on as many rows as there can be.
+// host functions (tensor/ops/dynamic.h), or work on as many rows as there can be.
 //
 // Example: scores [N] (N <= 4096), the run keeps K = min(1000, N): Shape(scores) is a host function
 // whose result the importer follows (onnx/bounded_ints.h), so TopK has a bound of 1000 rows. The

@@ -24,7 +24,7 @@ struct ExportOptions {
 
 /// The model as bytes of an ONNX file: the lowest opset (17 or newer) that has its operators.
 /// Weights are copied once, into the result. What importing made of extents that the run decides
-/// (tensor/ops_dynamic.h) is written as it is, and is refused when the file is read.
+/// (tensor/ops/dynamic.h) is written as it is, and is refused when the file is read.
 std::string to_onnx(const Graph& graph, const ExportOptions& options = {});
 
 /// Writes `graph` to `path`; with more than 2 GB of weights (the format's limit) they go to

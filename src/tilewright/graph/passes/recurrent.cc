@@ -1,5 +1,5 @@
 // LSTM, GRU and RNN with known weights: the products of all steps with the input become one packed
-// product, the recurrence reads its weights in blocks (tensor/ops_recurrent_blocked.cc).
+// product, the recurrence reads its weights in blocks (tensor/ops/recurrent_blocked.cc).
 //
 //   LSTM, 10 steps, 32 inputs, 64 hidden  =>  GemmPacked: the inputs of all steps times [32, 256]
 //                                             RecurrentBlocked: per step the state times [64, 256]

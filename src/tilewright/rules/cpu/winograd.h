@@ -1,4 +1,4 @@
-// The schedule of Winograd convolutions (tensor/ops_winograd.cc): transforms, products and the
+// The schedule of Winograd convolutions (tensor/ops/winograd.cc): transforms, products and the
 // inverse transform of a strip of tiles follow each other while the strip is in cache.
 #pragma once
 

@@ -16,7 +16,7 @@ namespace tilewright::rules {
 int64_t gpu_winograd_tile(const tensor::Conv2dShape& conv, const hw::GpuTarget& target);
 
 /// Schedules the transforms of a WinogradConv, recognised by the names of its tensors
-/// (tensor/ops_winograd_plain.cc): a thread for each tile of a channel, the tile in its registers.
+/// (tensor/ops/winograd_plain.cc): a thread for each tile of a channel, the tile in its registers.
 /// Returns the blocks it has scheduled; the products in between are left to other rules. Declines,
 /// with nothing changed, for other programs.
 Answer<std::vector<std::string>> schedule_gpu_winograd(Draft& draft, const hw::GpuTarget& target);

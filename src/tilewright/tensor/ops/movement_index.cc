@@ -3,7 +3,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/counted.h"
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/movement.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {

@@ -1,12 +1,13 @@
 // Integer operators of quantised networks, plain and on tiles of a matrix accelerator. All are
 // exact: sums in i32 that wrap, arithmetic shifts, no rounding besides what a bias adds.
+#include "tilewright/tensor/tile.h"
+
 #include <cmath>
 #include <numeric>
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
-#include "tilewright/tensor/tile.h"
 #include "tilewright/tensor/window.h"
 
 namespace tilewright::tensor {

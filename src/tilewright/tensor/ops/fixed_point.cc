@@ -1,10 +1,11 @@
 // Requantisation, addition and average pools of integers with binary points (fixed_point.h has the
 // formulas). Everything is exact up to the one rounding.
+#include "tilewright/tensor/fixed_point.h"
+
 #include <algorithm>
 #include <set>
 
 #include "tilewright/base/check.h"
-#include "tilewright/tensor/fixed_point.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 

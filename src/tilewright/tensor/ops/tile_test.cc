@@ -1,10 +1,11 @@
 // Tile operators against plain loops over the untiled tensors.
+#include "tilewright/tensor/tile.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tilewright/ir/text.h"
 #include "tilewright/tensor/op_testing.h"
-#include "tilewright/tensor/tile.h"
 
 namespace tilewright::tensor {
 namespace {

@@ -1,8 +1,9 @@
+#include "tilewright/tensor/winograd.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tilewright/tensor/op_testing.h"
-#include "tilewright/tensor/winograd.h"
 
 namespace tilewright::tensor {
 namespace {

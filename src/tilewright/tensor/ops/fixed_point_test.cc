@@ -1,8 +1,9 @@
 // Operators with binary points against rational arithmetic.
+#include "tilewright/tensor/fixed_point.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tilewright/tensor/fixed_point.h"
 #include "tilewright/tensor/op_testing.h"
 
 namespace tilewright::tensor {

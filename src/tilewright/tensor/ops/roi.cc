@@ -5,7 +5,7 @@
 // between the pixels. Where a sample lies depends, along each axis, only on the region, the bin and
 // its number in the grid, so it is computed once per axis and not for every channel.
 #include "tilewright/base/check.h"
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/movement.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tilewright/tensor/ops_movement_testing.h"
+#include "tilewright/tensor/ops/movement_testing.h"
 #include "tilewright/tensor/value_limits.h"
 
 namespace tilewright::tensor::testing {

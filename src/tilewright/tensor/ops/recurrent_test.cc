@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tilewright/tensor/op_testing.h"
-#include "tilewright/tensor/ops_movement_testing.h"
+#include "tilewright/tensor/ops/movement_testing.h"
 
 namespace tilewright::tensor::testing {
 namespace {

@@ -1,10 +1,11 @@
 // LSTM, GRU and RNN: the input projection X*W is one reduction over all steps (a plain matrix
 // product to a scheduler); the recurrence is a loop over steps whose state has time as an axis,
 // h[s+1] = f(h[s]). source: ONNX operator definitions, opset 22.
+#include "tilewright/tensor/recurrent.h"
+
 #include <functional>
 
 #include "tilewright/base/check.h"
-#include "tilewright/tensor/recurrent.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {

@@ -1,7 +1,7 @@
 // Padding and the operators of known value.
 #include <gmock/gmock.h>
 
-#include "tilewright/tensor/ops_movement_testing.h"
+#include "tilewright/tensor/ops/movement_testing.h"
 
 namespace tilewright::tensor::testing {
 namespace {

@@ -1,6 +1,6 @@
-#include "tilewright/tensor/ops_dynamic.h"
+#include "tilewright/tensor/ops/dynamic.h"
 
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/movement.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "tilewright/base/check.h"
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/movement.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {

@@ -1,10 +1,11 @@
 // Pools: windows over the spatial axes, and their global forms.
+#include "tilewright/tensor/pool.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "tilewright/base/check.h"
-#include "tilewright/tensor/pool.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {

@@ -1,5 +1,5 @@
 // Rearranging operators: every output element is one input element, its place plain arithmetic.
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/movement.h"
 
 #include <algorithm>
 #include <numeric>

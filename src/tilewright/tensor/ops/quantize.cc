@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/movement.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "tilewright/tensor/ops_movement_testing.h"
+#include "tilewright/tensor/ops/movement_testing.h"
 
 namespace tilewright::tensor {
 namespace {

@@ -1,7 +1,7 @@
 // Shape rules of operators the runtime executes.
 #include <gmock/gmock.h>
 
-#include "tilewright/tensor/ops_movement_testing.h"
+#include "tilewright/tensor/ops/movement_testing.h"
 
 namespace tilewright::tensor::testing {
 namespace {

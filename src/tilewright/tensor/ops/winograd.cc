@@ -1,5 +1,7 @@
 // Convolutions of stride 1 with fewer multiplications, on blocked channels. Each transform is
 // one-sided, so that a two-sided one costs 2 n^3 instead of n^4; an axis with one tap needs none.
+#include "tilewright/tensor/winograd.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
-#include "tilewright/tensor/winograd.h"
 #include "tilewright/tensor/winograd_rows.h"
 
 namespace tilewright::tensor {

@@ -4,8 +4,8 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/counted.h"
-#include "tilewright/tensor/ops_dynamic.h"
-#include "tilewright/tensor/ops_movement.h"
+#include "tilewright/tensor/ops/dynamic.h"
+#include "tilewright/tensor/ops/movement.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/value_limits.h"
 
