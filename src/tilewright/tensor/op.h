@@ -87,7 +87,7 @@ Result<std::vector<TensorType>> infer(const OpCall& call);
 /// y0.., then constant tables. Inputs whose value is known are `const`.
 Result<Func> op_func(const OpCall& call, MathMode math = MathMode::Fast);
 
-// The tables, one per file (ops_*.cc).
+// The tables, one per file (ops/*.cc).
 void add_elementwise_ops(std::vector<OpDef>& table);
 void add_nn_ops(std::vector<OpDef>& table);        // conv, pool, gemm, matmul, einsum
 void add_norm_ops(std::vector<OpDef>& table);      // normalisation, softmax
