@@ -1,10 +1,11 @@
 # tw_library(NAME [HOT] [FOLDERS folder...] DEPS layer... [LINK target...] [TEST_DEPS layer...])
 #
 # Declares one layer: every *.cc of the current folder, and of its FOLDERS, except the tests becomes
-# the static library tilewright_NAME, optimised for size unless users wait for it (HOT). DEPS are the only layers its sources may include (scripts/check_layers.py reads
-# them back from here). *_test.cc become the program NAME_test (label unit), *_slow_test.cc become
-# NAME_slow_test (label slow), of which sanitizers see nothing (see tw_test for single suites); tests may
-# use any layer named in DEPS or TEST_DEPS. The target `unit_tests` builds all programs with the label unit.
+# the static library tilewright_NAME, optimised for size unless users wait for it (HOT). DEPS are the only
+# layers its sources may include (scripts/check_layers.py reads them back from here). *_test.cc become the
+# program NAME_test (label unit), *_slow_test.cc become NAME_slow_test (label slow), of which sanitizers see
+# nothing (see tw_test for single suites); tests may use any layer named in DEPS or TEST_DEPS. The target
+# `unit_tests` builds all programs with the label unit.
 add_custom_target(unit_tests)
 set(TILEWRIGHT_UNTESTED "" CACHE STRING "Layers whose tests this build leaves out")
 add_library(tilewright_flags INTERFACE)
@@ -17,9 +18,8 @@ target_compile_options(tilewright_flags INTERFACE -Wall -Wextra -Wshadow -Werror
 # clang 19 finds std::stable_sort of libstdc++ 12 deprecated inside.
 # g++ 12 at -O2 reports reads and writes that cannot happen in std::variant, std::string and initializer lists
 # (GCC PR 105651 and relatives); the same code is checked by clang and by g++ without optimisation.
-set(gnu_optimised $<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release>>)
 foreach(warning array-bounds restrict maybe-uninitialized stringop-overflow)
-  target_compile_options(tilewright_flags INTERFACE $<${gnu_optimised}:-Wno-${warning}>)
+  target_compile_options(tilewright_flags INTERFACE $<${gnu_release}:-Wno-${warning}>)
 endforeach()
 # g++ looks for memory to free at 128 MB and whenever that has doubled: 5 to 8 % of the time of sources that
 # are compiled together (-ftime-report). Later, it takes up to half as much memory again, 1.9 GB at most.

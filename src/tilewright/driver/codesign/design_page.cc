@@ -88,7 +88,7 @@ std::string roofline(const SearchSubject& subject, const codesign::Parts& design
 }
 
 /// Steps of the array, those on padding included.
-double cycles_of_array(const LayerResult& result) {
+double array_steps(const LayerResult& result) {
   if (!result.vta) return number(result.cost.steps);
   double steps = 1;
   for (const int64_t extent : result.vta->layer.extent) steps *= number(extent);
@@ -121,7 +121,7 @@ std::string layer_table(const SearchSubject& subject, const codesign::Hardware& 
     } else {
       row.insert(row.end(),
                  {percent(macs / (one.cycles * units)), std::string(cost::name(one.binds)),
-                  percent(1 - macs / (cycles_of_array(one) * units)),
+                  percent(1 - macs / (array_steps(one) * units)),
                   fmt::format("{:.4g}", one.dram_bytes / 1024), scratchpad_rate(hardware, one),
                   fmt::format("{:.4g}", 1e-6 * (one.energy.chip() + one.energy.dram))});
     }

@@ -6,9 +6,9 @@
 # includes what it uses.
 set(TILEWRIGHT_PRECOMPILE "" CACHE STRING "Kinds of targets with precompiled headers")
 set(TILEWRIGHT_OPTIMISED "" CACHE STRING "Layers compiled with -O1 in a build that optimises nothing else")
-set(release_for_size $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release>>:-Os>)
+set(gnu_release $<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release>>)
 set(options_of_hot "")
-set(options_of_library ${release_for_size})
+set(options_of_library $<${gnu_release}:-Os>)
 set(options_of_optimised -O1)
 set(options_of_test ${TILEWRIGHT_TEST_FLAGS})
 set(headers_of_library
