@@ -232,7 +232,7 @@ def self_test():
             got = check(folder)
         if got != want:
             failures += 1
-            print(f"self-test: {change}\n  wanted {want}\n  got    {got}")
+            print(f"self-test: {list(change.items())[:3]}\n  wanted {want}\n  got    {got}")
     return failures
 
 
