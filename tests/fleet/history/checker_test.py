@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import checker  # noqa: E402
+import checks_rights  # noqa: E402
 import defects  # noqa: E402
 import install  # noqa: E402
 from log import History  # noqa: E402
@@ -223,6 +224,17 @@ class CheckerTest(unittest.TestCase):
         for at in (11, 12.5):
             story.call(at, "claim", {"worker": "w0", "device": 1, "most": 1}, None)
         self.assertEqual({str(v.rule) for v in story.violations()}, {"idle"})
+
+    def test_a_job_that_is_stuck_is_shown_with_its_last_calls(self):
+        story = truth()
+        story.row("jobs", id=K, state="leased")
+        story.call(6.5, "renew", {"token": 7}, True, process="w0")
+        story.note(7, "drained", over=False, seconds=40.0)
+        evidence = checker.Evidence(History(story.lines), Tables(events=story.events, **story.tables), BASE)
+        text = " ".join(str(v) for v in checks_rights.nothing_waits(evidence))
+        self.assertIn(f"left are 1 jobs: ['{K} leased']", text)
+        self.assertIn("p post [4.200, 4.210] ok", text)  # named the job last
+        self.assertIn("w0 renew [6.500, 6.510] ok", text)  # its claimer's last word
 
     def test_what_nobody_saw_does_not_wait(self):
         story = truth()

@@ -122,8 +122,16 @@ def nothing_waits(e):
     for note in e.history.noted("drained"):
         if not note["a"]["over"]:
             left = [f"{row['id']} {row['state']}" for row in e.tables.jobs]
+            last = last_calls(e, e.tables.jobs[0]["id"]) if left else []
             yield Violation("idle", f"the drain did not end in {note['a']['seconds']:.0f} s; left are "
-                                    f"{len(left)} jobs: {left[:5]}")
+                                    f"{len(left)} jobs: {left[:5]}; the last calls about the first: {last}")
+
+
+def last_calls(e, job):
+    """The last calls that name a job, and the last ones of the process that claimed it."""
+    named = [call for call in e.history.calls if str(job) in f"{call.arguments} {call.result}"]
+    claimers = [call.process for call in named if call.function == "claim"]
+    return named[-3:] + [call for call in e.history.calls if call.process in claimers[-1:]][-4:]
 
 
 def errors_are_known(e):
