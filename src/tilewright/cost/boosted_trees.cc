@@ -1,6 +1,6 @@
 #include "tilewright/cost/boosted_trees.h"
 
-#ifdef TILEWRIGHT_XGBOOST
+#if TILEWRIGHT_XGBOOST
 #include <fmt/format.h>
 #include <xgboost/c_api.h>
 
@@ -13,7 +13,7 @@
 
 namespace tilewright::cost {
 
-#ifndef TILEWRIGHT_XGBOOST
+#if !TILEWRIGHT_XGBOOST
 
 Result<std::unique_ptr<search::Model>> boosted_trees(const BoostedTreesOptions&) {
   return fail(ErrorKind::Unsupported, "boosted trees are not available",

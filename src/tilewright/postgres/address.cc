@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <sstream>
 
@@ -113,6 +115,7 @@ Result<Address> address_of(const Libpq& pq, const std::string& url) {
   if (address.host.empty()) address.host = numbers;
   address.user = value_of(all, "user");
   address.database = value_of(all, "dbname");
+  address.connect_seconds = std::max(std::atof(value_of(all, "connect_timeout").c_str()), 0.0);
   address.place = place_of(address.host, value_of(all, "port"));
   if (stays_here(numbers.empty() ? address.host : numbers)) return address;
   const std::string mode = value_of(given, "sslmode");

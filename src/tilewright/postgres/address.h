@@ -21,6 +21,7 @@ struct Address {
   std::vector<std::pair<std::string, std::string>> options;  ///< for libpq; later ones count
   std::string place;                                         ///< for messages: `db.lab:5432`
   std::string host, user, database;
+  double connect_seconds = 0;  ///< `connect_timeout` of the URL or PGCONNECT_TIMEOUT; 0: none
 };
 
 /// errors: Usage (no URL of PostgreSQL; a password in it; less than verify-full to another host).

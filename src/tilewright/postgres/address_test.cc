@@ -54,10 +54,14 @@ TEST_F(Addresses, AreWhatTheUrlAndLibpqSay) {
   EXPECT_EQ(far->user, "ann");
   EXPECT_EQ(far->database, "tw");
   EXPECT_EQ(option(*far, "application_name"), "x");
+  EXPECT_EQ(far->connect_seconds, 0);
+  EXPECT_EQ(of("postgresql://localhost/tw?connect_timeout=3")->connect_seconds, 3);
   EXPECT_EQ(of("postgresql:///tw?host=/run/pool&port=7")->place, "the socket /run/pool/.s.PGSQL.7");
   EXPECT_EQ(of("postgres://[::1]:77/tw")->place, "[::1]:77");
   const Variable from_environment("PGPORT", "99");
   EXPECT_EQ(of("postgresql://localhost/tw")->place, "localhost:99");
+  const Variable patience("PGCONNECT_TIMEOUT", "4");
+  EXPECT_EQ(of("postgresql://localhost/tw")->connect_seconds, 4);
 }
 
 TEST_F(Addresses, AnotherHostNeedsVerifiedTls) {

@@ -17,6 +17,7 @@ namespace tilewright::postgres {
 namespace {
 
 constexpr unsigned kBytea = 17;        ///< its number among the types of every server
+constexpr double kConnectLimit = 10;   ///< units: s
 constexpr double kScriptLimit = 3600;  ///< units: s
 constexpr int kAttempts = 6;
 
@@ -96,10 +97,11 @@ struct Connection::Arguments {
 void Connection::Clear::operator()(pg_result* result) const { pq->clear(result); }
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& url, double limit) {
-  const double end = now() + limit;
+  const double start = now();
   if (is_url(url) && has_password(url)) return tl::unexpected<Error>(password_in_url());
   const Libpq* pq = TW_TRY(libpq());
   const Address address = TW_TRY(address_of(*pq, url));
+  if (limit == 0) limit = address.connect_seconds > 0 ? address.connect_seconds : kConnectLimit;
   std::vector<const char*> names, values;
   for (const auto& [name, value] : address.options) {
     names.push_back(name.c_str());
@@ -112,7 +114,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& url, dou
   made->place_ = address.place;
   pq->setErrorVerbosity(made->handle_, PQERRORS_VERBOSE);  // with codes
   pq->setNoticeProcessor(made->handle_, [](void*, const char*) {}, nullptr);
-  if (!connect(*pq, made->handle_, end)) {
+  if (!connect(*pq, made->handle_, start + limit)) {
     if (waits_for_lines(pq->socket(made->handle_)))
       return fail(ErrorKind::Unreachable,
                   fmt::format("what answers at {} is not PostgreSQL", address.place),

@@ -36,10 +36,11 @@ bool is_url(std::string_view text);
 /// otherwise, and longer than that means that the connection is lost.
 class Connection {
  public:
-  /// `limit`: units: s; looking up a host's name may take longer. errors: Unreachable (each reason
-  /// with its own text, none of which shows a password), Usage (no URL; a password in it; less than
-  /// sslmode=verify-full to another host), Tool (libpq is not installed).
-  static Result<std::unique_ptr<Connection>> open(const std::string& url, double limit = 10);
+  /// `limit`: units: s; 0: `connect_timeout` of the URL, 10 s without it. Looking up a host's name
+  /// may take longer. errors: Unreachable (each reason with its own text, none of which shows a
+  /// password), Usage (no URL; a password in it; less than sslmode=verify-full to another host),
+  /// Tool (libpq is not installed).
+  static Result<std::unique_ptr<Connection>> open(const std::string& url, double limit = 0);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

@@ -287,6 +287,8 @@ TEST(PostgresFailures, SomebodyClosesTheConnection) {
 TEST(PostgresFailures, NobodyAnswersInTime) {
   const Stranger silent(nullptr);
   EXPECT_EQ(failure(silent.url(), 0.3).what, silent.place() + " does not answer within 0.3 s");
+  EXPECT_EQ(failure(silent.url() + "?connect_timeout=1", 0).what,
+            silent.place() + " does not answer within 1 s");
 }
 
 TEST(PostgresFailures, TheDatabaseIsMissing) {

@@ -137,7 +137,7 @@ TEST_F(Stores, TheSettingsNameOneToo) {
   ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
   for (const std::string& url :
        {"postgresql:///tw?host=" + folder_.path(),
-        fmt::format("postgresql://127.0.0.1:{}/tw", ntohs(address.sin_port))}) {
+        fmt::format("postgresql://127.0.0.1:{}/tw?connect_timeout=2", ntohs(address.sin_port))}) {
     ASSERT_TRUE(write_file(settings + "/tilewright/config.toml",
                            fmt::format("[fleet]\nstore = '{}'\nrecords = true\n", url)));
     const ToolResult compiled = run({"compile", "product.tw", "-o", "p.twm"});

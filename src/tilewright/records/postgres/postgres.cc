@@ -68,7 +68,7 @@ class PostgresStore final : public Store {
   Status connect() const {
     if (connection_ != nullptr && !connection_->lost()) return {};
     connection_.reset();
-    auto made = TW_TRY(limit_ > 0 ? Connection::open(url_, limit_) : Connection::open(url_));
+    auto made = TW_TRY(Connection::open(url_, limit_));
     if (limit_ > 0) made->answer_within(limit_);
     TW_TRY_STATUS(fleet::check(TW_TRY(fleet::state(*made))));
     connection_ = std::move(made);

@@ -38,7 +38,7 @@ TEST_P(GpuWords, KeepTheMeaning) { expect_meaning(GetParam(), word_target()); }
 
 TEST_P(GpuWords, KeepItInOpenCl) { expect_meaning(GetParam(), *hw::find_gpu_target("opencl")); }
 
-INSTANTIATE_TEST_SUITE_P(Products, GpuWords, ::testing::ValuesIn(word_cases()),
+INSTANTIATE_TEST_SUITE_P(ProductsSlow, GpuWords, ::testing::ValuesIn(word_cases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(GpuWordsRule, LeavesMatricesToMatrixInstructions) {

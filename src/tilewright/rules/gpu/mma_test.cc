@@ -48,7 +48,7 @@ void expect_meaning(const MmaCase& c, const PlanGpu& rule) {
 
 TEST_P(GpuMmaRule, KeepsTheMeaning) { expect_meaning(GetParam(), plan_gpu); }
 
-INSTANTIATE_TEST_SUITE_P(Convolutions, GpuMmaRule, ::testing::ValuesIn(conv_mma_cases()),
+INSTANTIATE_TEST_SUITE_P(ConvolutionsSlow, GpuMmaRule, ::testing::ValuesIn(conv_mma_cases()),
                          [](const auto& test) { return test.param.name; });
 
 class GpuMmaZeroPoints : public ::testing::TestWithParam<ZeroPointCase> {};
@@ -245,7 +245,7 @@ TEST_P(GpuMmaTurns, KeepTheMeaning) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Products, GpuMmaTurns,
+    ProductsSlow, GpuMmaTurns,
     ::testing::Values(MmaCase{"product", "MatMul", {{64, 96}, {96, 64}}, {}},
                       MmaCase{"batched", "MatMul", {{3, 30, 64}, {3, 64, 40}}, {}, DType::F16},
                       MmaCase{

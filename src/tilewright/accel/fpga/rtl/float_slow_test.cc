@@ -179,7 +179,6 @@ TEST(FpgaFloatSlow, IsLintClean) {
       kTop, verilog(pairs_design(number_of(DType::BF16), 2), Numbers::Table).text);
   EXPECT_TRUE(status) << to_string(status.error());
 }
-TEST(FpgaFloatSlow, F32) { expect_operators(DType::F32, blocks_of(200'000)); }
 TEST(FpgaFloatSlow, Bf16) { expect_operators(DType::BF16, blocks_of(200'000)); }
 TEST(FpgaFloatSlow, F16) { expect_operators(DType::F16, blocks_of(200'000)); }
 TEST(FpgaFloatFull, F32) { expect_operators(DType::F32, blocks_of(1'000'000)); }

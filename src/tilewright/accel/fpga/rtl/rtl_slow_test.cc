@@ -219,7 +219,7 @@ bool differs(const Matmul& shape, const std::string& text) {
   return !rtl || rtl->cycles != tsim->cycles || run != simulated;
 }
 
-TEST(FpgaRtlSlow, BrokenVerilogIsFound) {
+TEST(FpgaRtlFull, BrokenVerilogIsFound) {
   Matmul shape = odd_shape();
   shape.m = 118;  // a row crosses 4 KiB, the last tile is not full
   shape.k = 44;
