@@ -16,6 +16,7 @@
 #include "tilewright/driver/inputs/calibration_samples.h"
 #include "tilewright/driver/inputs/ignored_options.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/driver/verify/checked_values.h"
 #include "tilewright/driver/verify/compare_outputs.h"
 #include "tilewright/driver/verify/known_differences.h"
 #include "tilewright/driver/verify/ort_peer.h"
@@ -45,30 +46,6 @@ struct VerifyOptions {
     return ("," + asked + ",").find("," + word + ",") != std::string::npos;
   }
 };
-
-/// Inputs of a final Softmax, LogSoftmax or Sigmoid: small probabilities hide errors, logits do
-/// not.
-std::vector<graph::ValueId> before_final_activation(const graph::Graph& graph) {
-  std::vector<graph::ValueId> extra;
-  for (const graph::Node& node : graph.nodes) {
-    const bool final = std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) !=
-                       graph.outputs.end();
-    const bool squashes = node.op == "Softmax" || node.op == "LogSoftmax" || node.op == "Sigmoid";
-    if (final && squashes && !graph.values[node.inputs[0]].constant)
-      extra.push_back(node.inputs[0]);
-  }
-  return extra;
-}
-
-void add_outputs(graph::Graph& graph, const std::vector<graph::ValueId>& ids) {
-  for (graph::ValueId id : ids) {
-    const bool there =
-        std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
-    const bool input =
-        std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
-    if (!there && !input && !graph.values[id].constant) graph.outputs.push_back(id);
-  }
-}
 
 Result<Named> interpret_subject(const Subject& subject,
                                 const std::map<std::string, Array>& inputs) {
@@ -208,31 +185,6 @@ Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subje
   return named_limits(standard, rounding_limits(standard, tf32));
 }
 
-/// Makes outputs of what helps to find a mistake: every value of a node, or logits.
-void add_checked_values(Subject& subject, bool per_node) {
-  if (!per_node) {
-    add_outputs(*subject.graph, before_final_activation(*subject.graph));
-    return;
-  }
-  // In the order of the nodes: the first that is off is where the mistake is.
-  std::vector<graph::ValueId> outputs;
-  outputs.swap(subject.graph->outputs);
-  std::vector<graph::ValueId> all;
-  for (const graph::Node& node : subject.graph->nodes) {
-    if (node.op == "ToTiles" || node.op == "FromTiles") continue;  // other forms of what is checked
-    for (graph::ValueId id : node.outputs) {
-      // Sums stay inside the accelerator: its layers hand on 8-bit values.
-      const bool inside =
-          subject.quantized && id >= 0 && subject.graph->values[id].type.dtype == DType::I32;
-      if (id >= 0 && !inside) all.push_back(id);
-    }
-  }
-  add_outputs(*subject.graph, all);
-  std::vector<graph::ValueId>& checked = subject.graph->outputs;
-  for (const graph::ValueId id : outputs)
-    if (std::find(checked.begin(), checked.end(), id) == checked.end()) checked.push_back(id);
-}
-
 /// The node of `graph` that computes the value called `name`.
 std::string node_of(const graph::Graph& graph, const std::string& name) {
   for (const graph::Node& node : graph.nodes)
@@ -351,7 +303,7 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   if (subject.graph) {
     for (const graph::ValueId id : subject.graph->outputs)
       settings.required.insert(subject.graph->values[id].name);
-    if (package == nullptr) add_checked_values(subject, options.per_node);
+    if (package == nullptr) add_checked_values(*subject.graph, options.per_node, subject.quantized.has_value());
   }
   const std::unique_ptr<OrtPeer> peer = TW_TRY(start_peer(subject, options));
   const Computed computed =
