@@ -60,11 +60,12 @@ class AttentionRule {
         return false;
       plan_.between.insert(plan_.between.begin(), plan_.scores + ".wb");
     }
-    if (!split_rows() || !tile_by_model(draft_, plan_.result, target_)) return false;
+    if (!split_rows() || !tile_by_model(draft_, plan_.result, target_, TileRows::Whole))
+      return false;
     plan_.between.insert(plan_.between.begin(), plan_.scores);
     for (size_t i = plan_.between.size(); i-- > 0;)
       if (!draft_.attempt(schedule::ComputeAt{plan_.between[i], strip_})) return false;
-    if (!tile_by_model(draft_, plan_.scores, target_)) return false;
+    if (!tile_by_model(draft_, plan_.scores, target_, TileRows::Whole)) return false;
     for (const std::string& name : plan_.between) finish(name);
     share_out();
     return true;

@@ -61,4 +61,9 @@ std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
                                                  const hw::CpuTarget& target, int threads = 1,
                                                  MathMode math = MathMode::Fast);
 
+/// The same among tiles that divide the rows: a partial one at the end of a strip of rows would
+/// compute rows of the next strip, too. Absent where there is none, either.
+std::optional<RegisterTile> choose_tile_of_whole_rows(const BlockFacts& block,
+                                                      const hw::CpuTarget& target);
+
 }  // namespace tilewright::rules

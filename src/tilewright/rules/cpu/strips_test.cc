@@ -149,6 +149,18 @@ TEST(Attention, ScoresStayInsideTheStripOfQueries) {
   }
 }
 
+/// With many registers the fastest tile has six rows, which no strip of 32 queries is made of.
+TEST(Attention, TilesDivideTheStripOfQueries) {
+  const std::vector<hw::CpuTarget> targets = hw::all_targets();
+  ASSERT_GE(targets.size(), 4u);
+  for (const hw::CpuTarget& target : targets) {
+    SCOPED_TRACE(target.name);
+    const Func func = scheduled_and_checked(joined(attention(1, 2, 64, 16, 64)), 1e-5, target);
+    EXPECT_TRUE(is_inside(func, "matmul", "y0")) << print(func);
+    EXPECT_TRUE(is_inside(func, "softmax_exp", "y0")) << print(func);
+  }
+}
+
 TEST(Attention, OneQueryHasNoScoresWorthKeeping) {
   const Func func = joined(attention(2, 3, 1, 7, 5));
   EXPECT_FALSE(worth_strips(func, small_target(), 2));

@@ -486,11 +486,14 @@ bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& t
   return TileRule(draft, name, tile, target, threads).run();
 }
 
-bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
+bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& target,
+                   TileRows rows) {
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* block = find_block(blocks, name);
-  const std::optional<RegisterTile> tile =
-      block == nullptr ? std::nullopt : choose_register_tile(*block, target);
+  if (block == nullptr) return false;
+  const std::optional<RegisterTile> tile = rows == TileRows::Whole
+                                               ? choose_tile_of_whole_rows(*block, target)
+                                               : choose_register_tile(*block, target);
   if (!tile || !tile_reduction(draft, name, *tile, target, 1)) return false;
   draft.done.insert({name, name + ".init"});
   for (const std::string& piece : draft.pieces_of(name)) draft.done.insert(piece);

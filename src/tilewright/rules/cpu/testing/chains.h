@@ -58,8 +58,8 @@ inline interp::Arguments small_arguments(const Func& func) {
 
 /// Schedules `func`; checks the scheduled and the lowered program against the tensor form. `error`:
 /// allowed, for functions that lowering writes out as arithmetic.
-inline Func scheduled_and_checked(const Func& func, double error = 0) {
-  const hw::CpuTarget target = small_target();
+inline Func scheduled_and_checked(const Func& func, double error = 0,
+                                  const hw::CpuTarget& target = small_target()) {
   auto scheduled = schedule::replay(func, default_trace(func, target, 2));
   EXPECT_TRUE(scheduled) << to_string(scheduled.error());
   auto lowered = lower::run_pipeline(*scheduled, "cpu");
