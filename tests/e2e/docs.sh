@@ -48,8 +48,8 @@ for page in "$@"; do
   runs "$(basename "$page")" < <(commands "$page")
 done
 
-# `--help` of every verb has examples. Those of rtl and synth take long, workers do not end by themselves: other tests
-# run these verbs.
+# `--help` of every verb has examples. Those of rtl, synth and calibrate take long, a fleet wants a server, workers do
+# not end by themselves: other tests run these verbs.
 # In the folder of the recipes, where many of them ran.
 if [ -d "$work/recipes" ]; then
   cd "$work/recipes" || exit 1

@@ -18,7 +18,7 @@ namespace {
 Result<toml::table> read_settings(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return toml::table();
-  return parse_toml(TW_TRY(read_file(path)), path, "docs/cli.md says what it may hold");
+  return parse_toml(TW_TRY(read_file(path)), path, "docs/fleet.md says what it may hold");
 }
 
 }  // namespace

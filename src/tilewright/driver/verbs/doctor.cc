@@ -57,14 +57,14 @@ std::vector<ToolFinding> find_tools() {
 std::vector<compile::DeviceState> device_states(const compile::Backend& backend) {
   if (!backend.runtime().probed_apart()) return backend.runtime().states();
   const std::string name(backend.name());
-  constexpr double kSeconds = 60;
+  constexpr double kDriverSeconds = 60;
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return backend.runtime().states();
-  const Result<ToolResult> child = run_tool({program, "-q", "probe", name}, {".", kSeconds});
+  const Result<ToolResult> child = run_tool({program, "-q", "probe", name}, {".", kDriverSeconds});
   if (!child) return {{name, child.error().what, ""}};
   if (child->timed_out)
-    return {{name, fmt::format("its driver did not answer in {} s", kSeconds), ""}};
+    return {{name, fmt::format("its driver did not answer in {} s", kDriverSeconds), ""}};
   // Drivers print what they like before and behind it.
   const size_t begin = child->output.find("{\"schema\"");
   const nlohmann::json json =
