@@ -4,8 +4,8 @@
 //   conv 1: 64 to 64 channels, 56x56      both: 32 x 16 products side by side, the same ports,
 //   banks conv 2: 128 to 128, 28x28             and order; tiles of 32x16x8x28 and 32x16x28x28
 //
-// Layers that may share are of one form: windows or none, operands of the same types, the same
-// operators behind the sum. The model chooses the design with the least time for all of a form;
+// Layers that may share are of one form: windows or none, padding or none, operands of the same
+// types, the same operators behind the sum. The model chooses the design with the least time for all of a form;
 // what of it is one structure in the end, fpga::merge says.
 #pragma once
 
