@@ -5,8 +5,8 @@
 //   banks conv 2: 128 to 128, 28x28             and order; tiles of 32x16x8x28 and 32x16x28x28
 //
 // Layers that may share are of one form: windows or none, padding or none, operands of the same
-// types, the same operators behind the sum. The model chooses the design with the least time for all of a form;
-// what of it is one structure in the end, fpga::merge says.
+// types, the same operators behind the sum. The model chooses the design with the least time for
+// all of a form; what of it is one structure in the end, fpga::merge says.
 #pragma once
 
 #include <optional>

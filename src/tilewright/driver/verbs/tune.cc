@@ -352,7 +352,9 @@ void add_tune(Verb app, VerbContext& context) {
   add_compile_options(verb, settings.subject, true);
   add_records_option(verb, settings.subject);  // where it keeps what it finds
   add_calibrate_option(verb, settings.subject);
-  verb.add_option("--for", options->budget, "time for all of it: 90s, 10m (default 60s; none with --trials or --until-stall)");
+  verb.add_option(
+      "--for", options->budget,
+      "time for all of it: 90s, 10m (default 60s; none with --trials or --until-stall)");
   verb.add_option("--trials", options->trials, "candidates to measure, of all kernels together")
       .in_range(int64_t{1}, int64_t{1} << 40);
   verb.add_option("--until-stall", options->stall, "stop once that much is not gained any more");

@@ -303,7 +303,8 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   if (subject.graph) {
     for (const graph::ValueId id : subject.graph->outputs)
       settings.required.insert(subject.graph->values[id].name);
-    if (package == nullptr) add_checked_values(*subject.graph, options.per_node, subject.quantized.has_value());
+    if (package == nullptr)
+      add_checked_values(*subject.graph, options.per_node, subject.quantized.has_value());
   }
   const std::unique_ptr<OrtPeer> peer = TW_TRY(start_peer(subject, options));
   const Computed computed =
