@@ -33,6 +33,7 @@ constexpr size_t kShown = 2000;  ///< bytes of a failing tool's output in the er
 struct Folders {
   std::mutex lock;
   std::set<std::string> paths;
+  bool ended = false;  ///< there will be no more
 };
 
 /// Never destroyed: a thread may still ask for it when the process ends.
@@ -152,16 +153,16 @@ Result<TemporaryFolder> TemporaryFolder::create(const std::string& parent) {
   std::string path = parent.empty() ? fs::temp_directory_path(error).string() : parent;
   if (error) path = "/tmp";
   path += "/tilewright.XXXXXX";
+  const std::lock_guard<std::mutex> guard(folders().lock);
+  if (folders().ended) return fail(ErrorKind::Interrupted, "interrupted");
   if (::mkdtemp(path.data()) == nullptr)
     return fail(ErrorKind::Io, fmt::format("cannot create '{}'", path), std::strerror(errno),
                 "set TMPDIR to a folder that can be written");
+  folders().paths.insert(path);
   return TemporaryFolder(path);
 }
 
-TemporaryFolder::TemporaryFolder(std::string path) : path_(std::move(path)) {
-  const std::lock_guard<std::mutex> guard(folders().lock);
-  folders().paths.insert(path_);
-}
+TemporaryFolder::TemporaryFolder(std::string path) : path_(std::move(path)) {}
 
 TemporaryFolder::~TemporaryFolder() {
   if (path_.empty()) return;
@@ -177,6 +178,7 @@ void TemporaryFolder::release() {
 
 void remove_temporary_folders() {
   const std::lock_guard<std::mutex> guard(folders().lock);
+  folders().ended = true;
   std::error_code ignored;
   for (const std::string& path : folders().paths) fs::remove_all(path, ignored);
 }

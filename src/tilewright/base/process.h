@@ -44,7 +44,8 @@ Result<ToolResult> run_checked(const std::vector<std::string>& argv,
 /// A folder that is removed with its contents at the end of the scope.
 class TemporaryFolder {
  public:
-  /// In `parent`, or where the system keeps temporary files. errors: Io.
+  /// In `parent`, or where the system keeps temporary files. errors: Io; Interrupted (after
+  /// remove_temporary_folders).
   static Result<TemporaryFolder> create(const std::string& parent = {});
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -60,6 +61,7 @@ class TemporaryFolder {
 };
 
 /// Removes the temporary folders that are there, for whoever ends the process from another thread.
+/// Nobody gets another one then.
 void remove_temporary_folders();
 
 }  // namespace tilewright

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -73,6 +74,16 @@ TEST(RunChecked, ShowsTheEndOfWhatAFailingToolPrinted) {
   EXPECT_THAT(result.error().what, HasSubstr("status 7"));
   EXPECT_THAT(result.error().why, HasSubstr("last"));
   EXPECT_TRUE(run_checked({"true"}));
+}
+
+TEST(TemporaryFolderDeathTest, ThereIsNoneOnceTheProcessEnds) {
+  const auto end = [] {
+    const TemporaryFolder folder = *TemporaryFolder::create();
+    remove_temporary_folders();
+    const bool left = std::filesystem::exists(folder.path());
+    ::_exit(left ? 1 : TemporaryFolder::create() ? 2 : 0);
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(0), "");
 }
 
 TEST(TemporaryFolder, GoesWithItsContentsUnlessReleased) {
