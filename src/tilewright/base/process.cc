@@ -42,6 +42,20 @@ Folders& folders() {
   return all;
 }
 
+/// Removes a folder. Of tools that were killed, those that they had started may still be about to
+/// make a file in it: then once more, for a second at most.
+void remove_folder(const std::string& path) {
+  constexpr int kAttempts = 100;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::error_code error;
+    fs::remove_all(path, error);
+    const bool changes =
+        error == std::errc::directory_not_empty || error == std::errc::no_such_file_or_directory;
+    if (!changes) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 void forget_folder(const std::string& path) {
   const std::lock_guard<std::mutex> guard(folders().lock);
   folders().paths.erase(path);
@@ -166,8 +180,7 @@ TemporaryFolder::TemporaryFolder(std::string path) : path_(std::move(path)) {}
 
 TemporaryFolder::~TemporaryFolder() {
   if (path_.empty()) return;
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  remove_folder(path_);
   forget_folder(path_);
 }
 
@@ -179,8 +192,7 @@ void TemporaryFolder::release() {
 void remove_temporary_folders() {
   const std::lock_guard<std::mutex> guard(folders().lock);
   folders().ended = true;
-  std::error_code ignored;
-  for (const std::string& path : folders().paths) fs::remove_all(path, ignored);
+  for (const std::string& path : folders().paths) remove_folder(path);
 }
 
 }  // namespace tilewright

@@ -86,6 +86,22 @@ TEST(TemporaryFolderDeathTest, ThereIsNoneOnceTheProcessEnds) {
   EXPECT_EXIT(end(), testing::ExitedWithCode(0), "");
 }
 
+TEST(TemporaryFolder, GoesAlthoughSomebodyStillWritesInIt) {
+  std::string path;
+  std::thread writer;
+  {
+    const TemporaryFolder folder = *TemporaryFolder::create();
+    path = folder.path();
+    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(write_file(folder.file(std::to_string(i)), ""));
+    writer = std::thread([path] {
+      for (int i = 0; i < 2000 && std::filesystem::exists(path); ++i)
+        (void)write_file(path + "/late" + std::to_string(i), "");
+    });
+  }
+  writer.join();
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST(TemporaryFolder, GoesWithItsContentsUnlessReleased) {
   std::string gone, kept;
   {
