@@ -92,9 +92,9 @@ TEST(TemporaryFolder, GoesAlthoughSomebodyStillWritesInIt) {
   {
     const TemporaryFolder folder = *TemporaryFolder::create();
     path = folder.path();
-    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(write_file(folder.file(std::to_string(i)), ""));
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(write_file(folder.file(std::to_string(i)), ""));
     writer = std::thread([path] {
-      for (int i = 0; i < 2000 && std::filesystem::exists(path); ++i)
+      for (int i = 0; i < 300 && std::filesystem::exists(path); ++i)
         (void)write_file(path + "/late" + std::to_string(i), "");
     });
   }

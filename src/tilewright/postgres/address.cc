@@ -115,7 +115,13 @@ Result<Address> address_of(const Libpq& pq, const std::string& url) {
   if (address.host.empty()) address.host = numbers;
   address.user = value_of(all, "user");
   address.database = value_of(all, "dbname");
-  address.connect_seconds = std::max(std::atof(value_of(all, "connect_timeout").c_str()), 0.0);
+  if (const std::string patience = value_of(all, "connect_timeout"); !patience.empty()) {
+    char* end = nullptr;
+    address.connect_seconds = std::max(std::strtod(patience.c_str(), &end), 0.0);
+    if (*end != 0)
+      return fail(ErrorKind::Usage, fmt::format("connect_timeout={} is no number", patience), "",
+                  "give seconds, or leave it out of the URL and PGCONNECT_TIMEOUT");
+  }
   address.place = place_of(address.host, value_of(all, "port"));
   if (stays_here(numbers.empty() ? address.host : numbers)) return address;
   const std::string mode = value_of(given, "sslmode");

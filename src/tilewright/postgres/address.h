@@ -24,7 +24,8 @@ struct Address {
   double connect_seconds = 0;  ///< `connect_timeout` of the URL or PGCONNECT_TIMEOUT; 0: none
 };
 
-/// errors: Usage (no URL of PostgreSQL; a password in it; less than verify-full to another host).
+/// errors: Usage (no URL of PostgreSQL; a password in it; a connect_timeout that is no number; less
+/// than verify-full to another host).
 Result<Address> address_of(const Libpq& pq, const std::string& url);
 
 /// Whether a list of hosts, as libpq takes them, leads to this machine alone.

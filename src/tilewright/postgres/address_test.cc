@@ -64,6 +64,13 @@ TEST_F(Addresses, AreWhatTheUrlAndLibpqSay) {
   EXPECT_EQ(of("postgresql://localhost/tw")->connect_seconds, 4);
 }
 
+TEST_F(Addresses, ATimeLimitIsANumber) {
+  const Result<Address> made = of("postgresql://localhost/tw?connect_timeout=soon");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, ErrorKind::Usage);
+  EXPECT_EQ(made.error().what, "connect_timeout=soon is no number");
+}
+
 TEST_F(Addresses, AnotherHostNeedsVerifiedTls) {
   for (const char* url : {"postgresql://db.lab/tw", "postgresql://db.lab/tw?sslmode=verify-full",
                           "postgresql://10.0.0.7/tw", "postgresql://localhost,db.lab/tw",

@@ -253,18 +253,12 @@ RegisterTile TiledBlock::at(const cost::TilePoint& point) const {
 
 std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
                                                  const hw::CpuTarget& target, int threads,
-                                                 MathMode math) {
+                                                 MathMode math, TileRows rows) {
   const Answer<TiledBlock> tiled = tiled_block(block, target, math);
   if (!tiled) return std::nullopt;
-  return tiled->at(cost::rank_points(tiled->contraction, target, threads).front().point);
-}
-
-std::optional<RegisterTile> choose_tile_of_whole_rows(const BlockFacts& block,
-                                                      const hw::CpuTarget& target) {
-  const Answer<TiledBlock> tiled = tiled_block(block, target, MathMode::Fast);
-  if (!tiled) return std::nullopt;
-  for (const cost::RankedPoint& ranked : cost::rank_points(tiled->contraction, target, 1))
-    if (const RegisterTile tile = tiled->at(ranked.point); tile.row.exact()) return tile;
+  for (const cost::RankedPoint& ranked : cost::rank_points(tiled->contraction, target, threads))
+    if (RegisterTile tile = tiled->at(ranked.point); rows == TileRows::Any || tile.row.exact())
+      return tile;
   return std::nullopt;
 }
 

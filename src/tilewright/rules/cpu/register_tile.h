@@ -56,14 +56,14 @@ Answer<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& tar
 Answer<TiledBlock> tiled_block(const BlockFacts& block, const std::vector<BlockFacts>& blocks,
                                const hw::CpuTarget& target, MathMode math);
 
-/// The tile of the fastest point. Absent where `tiled_block` declines.
+/// Tiles to choose from: all, or those that divide the rows (a partial one at the end of a strip of
+/// rows would compute rows of the next strip, too).
+enum class TileRows { Any, Whole };
+
+/// The tile of the fastest point. Absent where `tiled_block` declines, or no tile is of such rows.
 std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
                                                  const hw::CpuTarget& target, int threads = 1,
-                                                 MathMode math = MathMode::Fast);
-
-/// The same among tiles that divide the rows: a partial one at the end of a strip of rows would
-/// compute rows of the next strip, too. Absent where there is none, either.
-std::optional<RegisterTile> choose_tile_of_whole_rows(const BlockFacts& block,
-                                                      const hw::CpuTarget& target);
+                                                 MathMode math = MathMode::Fast,
+                                                 TileRows rows = TileRows::Any);
 
 }  // namespace tilewright::rules

@@ -491,9 +491,7 @@ bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& t
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* block = find_block(blocks, name);
   if (block == nullptr) return false;
-  const std::optional<RegisterTile> tile = rows == TileRows::Whole
-                                               ? choose_tile_of_whole_rows(*block, target)
-                                               : choose_register_tile(*block, target);
+  const auto tile = choose_register_tile(*block, target, 1, MathMode::Fast, rows);
   if (!tile || !tile_reduction(draft, name, *tile, target, 1)) return false;
   draft.done.insert({name, name + ".init"});
   for (const std::string& piece : draft.pieces_of(name)) draft.done.insert(piece);

@@ -16,9 +16,6 @@ namespace tilewright::rules {
 bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& tile,
                     const hw::CpuTarget& target, int threads);
 
-/// Tiles to choose from: all, or those that divide the rows.
-enum class TileRows { Any, Whole };
-
 /// The same inside loops that others have placed, on one thread, with the tile that the model ranks
 /// first; its blocks are done then.
 bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& target,
