@@ -31,6 +31,19 @@ constexpr int64_t kMostMet = 16384;
 /// Steps of a COMPUTE that is followed cycle by cycle: about 10 ms.
 constexpr int64_t kMostFollowed = int64_t{1} << 20;
 
+/// Whether tiles at the ends of a loop have positions outside of the tensor.
+bool clipped(const SpatialTensor& tensor, const SpatialLayer& layer, int loop) {
+  return std::any_of(tensor.dims.begin(), tensor.dims.end(), [&](const SpatialDim& dim) {
+    bool moved = false;
+    int64_t last = -dim.begin;
+    for (const SpatialTerm& term : dim.terms) {
+      moved = moved || term.loop == loop;
+      last += term.stride * (layer.loops[term.loop].extent - 1);
+    }
+    return moved && (dim.begin > 0 || last >= dim.extent);
+  });
+}
+
 }  // namespace
 
 SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile,
@@ -40,10 +53,15 @@ SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& 
     const int tensor = f ? unit.choice.second() : unit.choice.first;
     uint32_t digit = 1;
     for (int loop = 0; loop < unit.loops; ++loop) {
-      if (!unit.in(unit.moves[tensor], loop) || tile[loop] >= unit.layer.loops[loop].extent)
-        continue;
-      load_digits_[f][loop] = digit;
-      digit *= 3;
+      const SpatialTrips trips(unit.layer.loops[loop].extent, tile[loop]);
+      if (!unit.in(unit.moves[tensor], loop) || trips.count == 1) continue;
+      const bool clips = clipped(unit.layer.tensors[tensor], unit.layer, loop);
+      const bool biases =
+          unit.layer.biased && unit.layer.tensors[tensor].packed && unit.layer.loops[loop].reduces;
+      const uint32_t first = clips || biases ? 1 : 0;
+      const uint32_t last = clips || trips.last != trips.tile ? first + 1 : first;
+      load_digits_[f][loop] = {0, first * digit, last * digit};
+      digit *= last + 1;
     }
   }
 }

@@ -34,8 +34,13 @@ class SpatialTileCosts {
   SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile, SpatialRows rows);
   const SpatialSizes& tile() const { return tile_; }
   bool followed() const { return rows_ == SpatialRows::Followed; }
-  /// What a loop at a place adds to the key of a LOAD of a factor: 0 for the first tile, else.
-  uint32_t load_digit(int factor, int loop) const { return load_digits_[factor][loop]; }
+  /// Where a tile is in one of its loops.
+  enum Place { kFirst, kBetween, kLast, kPlacesOfLoop };
+  /// What a loop at a place adds to the key of a LOAD of a factor. Places that are alike add the
+  /// same.
+  uint32_t load_digit(int factor, int loop, Place place) const {
+    return load_digits_[factor][loop][place];
+  }
   const Load& load(const SpatialUnit& unit, int factor, uint32_t key, const SpatialBox& box);
   /// keys: bits of the loops at their last tile; of STOREs those that move the result.
   const SpatialUnit::Compute& compute(const SpatialUnit& unit, uint32_t key, const SpatialBox& box);
@@ -49,7 +54,7 @@ class SpatialTileCosts {
   static constexpr size_t kEnds = 1 << kSpatialLoops, kPlaces = 729;  ///< six loops move a factor
   SpatialSizes tile_;
   SpatialRows rows_;
-  std::array<std::array<uint32_t, kSpatialLoops>, 2> load_digits_{};
+  std::array<std::array<std::array<uint32_t, kPlacesOfLoop>, kSpatialLoops>, 2> load_digits_{};
   std::array<std::bitset<kPlaces>, 2> known_loads_;
   std::bitset<kEnds> known_computes_, known_stores_;
   std::array<std::array<Load, kPlaces>, 2> loads_;

@@ -3,55 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/cost/spatial/timeline_clock.h"
+
 namespace tilewright::cost {
 namespace {
-
-/// When queues are free, and what they have done.
-struct Totals {
-  double load_free = 0, compute_free = 0, store_free = 0;
-  double instructions = 0, load = 0, compute = 0, store = 0;
-};
-
-/// A COMPUTE while it reads.
-struct Reading {
-  double begin = 0, end = 0;
-  double wanted = 0;                   ///< accesses of the scratchpad in a cycle
-  double late = 0;                     ///< by LOADs
-  uint32_t key = 0;                    ///< of its costs
-  double store_begin = 0, stored = 0;  ///< of the STORE behind it; 0: there is none
-};
-
-/// When what happens next may happen. All are points in time but for what Totals counts.
-struct Clock : Totals {
-  /// The COMPUTE before the latest one, and that: LOADs run ahead of both.
-  std::array<Reading, 2> reading;
-  std::array<double, 2> loaded{};  ///< end of the LOAD of the present tile
-  std::array<std::array<double, 2>, 2>
-      used{};                      ///< by factor: last use of this tile, of the one before
-  std::array<double, 2> stored{};  ///< end of the latest STORE, of the one before
-
-  /// All that has changed since `before` happens later.
-  void shift(double cycles, const Clock& before) {
-    const auto move = [&](double& time, double then) {
-      if (time != then) time += cycles;
-    };
-    move(load_free, before.load_free);
-    move(compute_free, before.compute_free);
-    move(store_free, before.store_free);
-    for (size_t i : {0, 1}) {
-      move(loaded[i], before.loaded[i]);
-      move(stored[i], before.stored[i]);
-      for (size_t f : {0, 1}) move(used[f][i], before.used[f][i]);
-      Reading& array = reading[i];
-      const Reading& then = before.reading[i];
-      move(array.begin, then.begin);
-      move(array.end, then.end);
-      if (array.stored == 0) continue;
-      move(array.store_begin, then.store_begin);
-      move(array.stored, then.stored);
-    }
-  }
-};
 
 /// A loop is followed until two iterations take the same time, then for the last one; those between
 /// are as the latest one followed.
@@ -71,6 +26,12 @@ class Walker {
       order_[depth_++] = loop;
     }
     tensor_ = {unit.choice.first, unit.choice.second()};
+    for (int depth = 1; depth < depth_; ++depth)
+      outer_[depth] = outer_[depth - 1] | 1u << order_[depth - 1];
+    rules_ = {.latency = double(unit.design.timing.token_latency - 1),
+              .fetch = fetch_cycles_,
+              .first = double(unit.design.timing.read_latency + 1),
+              .free_since = {mapping.copies[tensor_[0]] - 1, mapping.copies[tensor_[1]] - 1}};
     for (int depth = 0; depth < depth_; ++depth)
       for (int f = 0; f < kSpatialTensors; ++f)
         moves_[depth][f] = unit.in(unit.moves[f == kSpatialResult ? f : tensor_[f]], order_[depth]);
@@ -95,14 +56,17 @@ class Walker {
   void go_to(int depth, int64_t index) {
     const int loop = order_[depth];
     box_.start[loop] = index * mapping_.tile[loop];
+    using enum SpatialTileCosts::Place;
     const bool last = index == trips_[depth] - 1;
-    const uint32_t place = last ? 2 : index > 0;
+    const auto place = last ? kLast : index > 0 ? kBetween : kFirst;
+    // A last tile as large as the others costs as much.
+    const uint32_t smaller = uint32_t{last && last_[depth] != mapping_.tile[loop]} << loop;
     const Keys& outer = keys_[depth];
     Keys& keys = keys_[depth + 1];
     for (int f : {0, 1})
-      keys.load[f] = outer.load[f] + (moves_[depth][f] ? costs_.load_digit(f, loop) * place : 0);
-    keys.compute = outer.compute | uint32_t{last} << loop;
-    keys.store = outer.store | (moves_[depth][kSpatialResult] ? uint32_t{last} << loop : 0);
+      keys.load[f] = outer.load[f] + (moves_[depth][f] ? costs_.load_digit(f, loop, place) : 0);
+    keys.compute = outer.compute | smaller;
+    keys.store = outer.store | (moves_[depth][kSpatialResult] ? smaller : 0);
     box_.size[loop] = last ? last_[depth] : mapping_.tile[loop];
     for (int f : {0, 1}) changed_[f] |= moves_[depth][f];
     if (!moves_[depth][kSpatialResult]) {
@@ -112,11 +76,31 @@ class Walker {
     }
   }
 
+  /// The loops from `depth` on, at a place of those around them: followed, or as before if they
+  /// have been followed from a moment like this one.
   void run(int depth) {
     if (depth == depth_) return tile();
+    // The innermost loop takes no longer than looking for it.
+    if (depth == 0 || depth + 1 == depth_) return follow(depth);
+    Place place{keys_[depth], not_first_ & outer_[depth], not_last_ & outer_[depth], changed_};
+    Memory& memory = memories_[depth];
+    for (size_t i = 0; i < std::min(memory.next, memory.known.size()); ++i) {
+      const Known& known = memory.known[i];
+      if (known.place != place || !known.passage.fits(now_, rules_)) continue;
+      now_ = known.passage.from(now_);
+      changed_ = known.changed;
+      return;
+    }
+    const SpatialClock before = now_;
+    follow(depth);
+    Known& known = memory.known[memory.next++ % memory.known.size()];
+    known = {place, changed_, {before, now_}};
+  }
+
+  void follow(int depth) {
     const int64_t trips = trips_[depth];
     std::array<double, 3> period{-1, -1, -1};
-    Clock before;
+    SpatialClock before;
     for (int64_t index = 0; index < trips; ++index) {
       go_to(depth, index);
       const int64_t between = trips - 2 - index;
@@ -148,18 +132,18 @@ class Walker {
   }
 
   /// As if `times` more iterations had passed that each took as long as the latest.
-  void skip(const Clock& before, int64_t times) {
-    const Totals after = now_;
-    const auto more = [&](double Totals::* what) {
+  void skip(const SpatialClock& before, int64_t times) {
+    const SpatialTotals after = now_;
+    const auto more = [&](double SpatialTotals::* what) {
       now_.*what += double(times) * (after.*what - before.*what);
     };
     const double period =
         std::max(after.compute_free - before.compute_free, after.load_free - before.load_free);
     now_.shift(double(times) * period, before);
-    more(&Totals::instructions);
-    more(&Totals::load);
-    more(&Totals::compute);
-    more(&Totals::store);
+    more(&SpatialTotals::instructions);
+    more(&SpatialTotals::load);
+    more(&SpatialTotals::compute);
+    more(&SpatialTotals::store);
   }
 
   double fetched() {
@@ -187,7 +171,7 @@ class Walker {
     const double quiet = std::min(quiet_, work.cycles);
     double time = begin + quiet, left = work.cycles - quiet;
     for (size_t which : {0, 1}) {
-      Reading& array = now_.reading[which];
+      SpatialReading& array = now_.reading[which];
       const double alone = std::clamp(array.begin - time, 0.0, left);
       time += alone;
       left -= alone;
@@ -208,7 +192,7 @@ class Walker {
 
   /// A COMPUTE ends later, and so what begins behind it.
   void delay(size_t which, double cycles) {
-    Reading& array = now_.reading[which];
+    SpatialReading& array = now_.reading[which];
     const double end = array.end + tail_, stored = array.stored;
     array.end += cycles;
     delay_store(array, end, cycles);
@@ -220,7 +204,7 @@ class Walker {
       now_.compute_free += cycles;
       return;
     }
-    Reading& next = now_.reading[1];
+    SpatialReading& next = now_.reading[1];
     const double begin = next.begin - head_;
     double late = end + cycles - begin;
     if (array.stored > stored && begin == token(stored)) late = cycles;
@@ -235,7 +219,7 @@ class Walker {
   }
 
   /// A STORE that waits for a COMPUTE, which ends later.
-  void delay_store(Reading& array, double end, double cycles) {
+  void delay_store(SpatialReading& array, double end, double cycles) {
     if (array.stored == 0 || array.store_begin != token(end)) return;
     for (double* time : {&now_.store_free, &now_.stored[0], &now_.stored[1]})
       if (*time == array.stored) *time += cycles;
@@ -283,12 +267,32 @@ class Walker {
   const double quiet_ = costs_.quiet(unit_);
   const int64_t first_alike_ = costs_.followed() ? 2 : 1;
   uint32_t not_first_ = 0, not_last_ = 0;
-  Clock now_;
+  SpatialClock now_;
   /// Where the tile is in its loops: first, between or last.
   struct Keys {
     std::array<uint32_t, 2> load{};
     uint32_t compute = 0, store = 0;
+    bool operator==(const Keys&) const = default;
   };
+  /// All but the clock that decides what the loops from some depth on do.
+  struct Place {
+    Keys keys;
+    uint32_t not_first = 0, not_last = 0;
+    std::array<bool, 2> changed{};
+    bool operator==(const Place&) const = default;
+  };
+  struct Known {
+    Place place;
+    std::array<bool, 2> changed{};  ///< afterwards
+    SpatialPassage passage;
+  };
+  struct Memory {
+    std::array<Known, 4> known;
+    size_t next = 0;
+  };
+  std::array<Memory, kSpatialLoops> memories_;  ///< by depth
+  SpatialPassage::Rules rules_;
+  std::array<uint32_t, kSpatialLoops> outer_{};  ///< by depth: the loops around it
   std::array<Keys, kSpatialLoops + 1> keys_{};
   std::array<std::array<bool, kSpatialTensors>, kSpatialLoops>
       moves_{};  ///< by depth: factors, result

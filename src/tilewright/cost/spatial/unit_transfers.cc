@@ -123,15 +123,27 @@ double biased_load_cycles(const SpatialUnit& unit, const SpatialTransfer& t, dou
   const spatial::Timing& time = d.timing;
   constexpr int64_t kWord = SpatialUnit::kBiasBytes;
   int64_t biases = kWord * t.biases, cycles = time.read_latency, latest = 0;
-  for (int64_t at = 0; at < t.run; at += d.burst_bytes) {
-    const int64_t burst = std::min<int64_t>(t.run - at, d.burst_bytes);
+  // Bursts of so many beats each, behind those before.
+  const auto follow = [&](int64_t beats, int64_t times) {
+    if (times == 0) return;
+    cycles += latest ? std::max<int64_t>(time.read_latency, latest + time.burst_gap) : 0;
+    cycles += (times - 1) * std::max<int64_t>(time.read_latency, beats + time.burst_gap);
+    latest = beats;
+  };
+  const auto beats_of = [&](int64_t bytes) {
+    return static_cast<int64_t>(std::ceil(double(bytes) / per_beat));
+  };
+  int64_t left = t.run;
+  while (biases > 0) {
+    const int64_t burst = std::min<int64_t>(left, d.burst_bytes);
     const int64_t bias = std::min(biases, burst);
+    left -= burst;
     biases -= bias;
     const int64_t shared = std::min(burst - bias, -bias & (d.bus_bytes - 1));
-    cycles += latest ? std::max<int64_t>(time.read_latency, latest + time.burst_gap) : 0;
-    latest =
-        bias / kWord + (shared > 0) + int64_t(std::ceil(double(burst - bias - shared) / per_beat));
+    follow(bias / kWord + (shared > 0) + beats_of(burst - bias - shared), 1);
   }
+  follow(beats_of(d.burst_bytes), left / d.burst_bytes);
+  if (left % d.burst_bytes) follow(beats_of(left % d.burst_bytes), 1);
   return double(time.load_overhead - 1 + cycles + latest - 1 + 2);
 }
 

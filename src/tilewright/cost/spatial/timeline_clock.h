@@ -1,0 +1,59 @@
+// When the queues of a program are free, and who reads and waits for what: all that decides what
+// comes next.
+//
+// Two moments that are alike, but for a shift of all times, go on alike. A loop nest brings about
+// the same moment again and again: its inner loops are followed once and repeated from then on.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace tilewright::cost {
+
+/// When queues are free, and what they have done.
+struct SpatialTotals {
+  double load_free = 0, compute_free = 0, store_free = 0;
+  double instructions = 0, load = 0, compute = 0, store = 0;
+};
+
+/// A COMPUTE while it reads.
+struct SpatialReading {
+  double begin = 0, end = 0;
+  double wanted = 0;                   ///< accesses of the scratchpad in a cycle
+  double late = 0;                     ///< by LOADs
+  uint32_t key = 0;                    ///< of its costs
+  double store_begin = 0, stored = 0;  ///< of the STORE behind it; 0: there is none
+};
+
+/// When what happens next may happen. All are points in time but for what SpatialTotals counts.
+struct SpatialClock : SpatialTotals {
+  /// The COMPUTE before the latest one, and that: LOADs run ahead of both.
+  std::array<SpatialReading, 2> reading;
+  std::array<double, 2> loaded{};  ///< end of the LOAD of the present tile
+  std::array<std::array<double, 2>, 2>
+      used{};                      ///< by factor: last use of this tile, of the one before
+  std::array<double, 2> stored{};  ///< end of the latest STORE, of the one before
+
+  /// All that has changed since `before` happens later.
+  void shift(double cycles, const SpatialClock& before);
+};
+
+/// What some instructions made of a clock.
+struct SpatialPassage {
+  SpatialClock before, after;
+
+  /// Whether the same instructions take the same from another clock on. What the clock has of a
+  /// past that they cannot notice does not matter. latency: cycles until a queue hears of another
+  /// one's end; fetch: cycles for an instruction, and first: of the first one's; free_since: by
+  /// factor, which of `used` its LOAD waits for.
+  struct Rules {
+    double latency = 0, fetch = 0, first = 0;
+    std::array<int, 2> free_since{};
+  };
+  bool fits(const SpatialClock& clock, const Rules& rules) const;
+  /// The clock after the same instructions. requires: it fits.
+  SpatialClock from(const SpatialClock& clock) const;
+};
+
+}  // namespace tilewright::cost
