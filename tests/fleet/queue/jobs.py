@@ -194,7 +194,9 @@ class Jobs(FleetCase):
         self.assertEqual([len(j["results"]) for j in self.ann.look(run, {})["jobs"]], [2, 0])
         self.assertEqual([len(j["results"]) for j in self.ann.look(run, {jobs[0]: 2, jobs[1]: 0})["jobs"]], [0, 0])
         self.assertEqual([j["id"] for j in self.ann.look(run, None)["jobs"]], jobs)
-        for bad in ([3], {jobs[0]: "x"}):
+        other = self.submitted(run=self.run_of())[0]
+        self.assertEqual([j["id"] for j in self.ann.look(run, {other: 0, new_id(): 0, jobs[1]: 0})["jobs"]], [jobs[1]])
+        for bad in ([3], {jobs[0]: "x"}, {"x": 0}):
             with self.refused("TW400"):
                 self.ann.look(run, Json(bad))
         worker.post(jobs[0], 2, [ok(3)])
