@@ -37,6 +37,7 @@ BEGIN
 END $$;
 
 -- What submit() was given, a row per job; values of the wrong type end it with class 22.
+-- (0016_batches.sql replaces it.)
 CREATE FUNCTION read_jobs(jobs jsonb)
 RETURNS TABLE (place bigint, id uuid, kind text, pool text, class text, device text, compiler text,
                needs text[], band smallint, after uuid[], payload jsonb, limit_s double precision,
@@ -53,6 +54,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- errors: TW400, TW403, TW409 of the job `j`, for a submitter `me` and a run.
+-- (0016_batches.sql replaces it.)
 CREATE FUNCTION check_job(j record, me text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   named text := format('job %s', j.id);
@@ -144,6 +146,7 @@ END $$;
 -- Accepts jobs: all of them or none. Those that are here already, ended ones too, are only counted:
 -- who got no answer sends the same again.
 -- errors: TW400, TW403, TW404, TW409 (a blob is missing, the run is cancelled), TW429 (queue full).
+-- (0016_batches.sql replaces it.)
 CREATE FUNCTION submit(run uuid, jobs jsonb) RETURNS jsonb LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = fleet, pg_temp
 SET enable_seqscan = off SET jit = off AS $$
@@ -237,6 +240,7 @@ BEGIN
 END $$;
 
 -- Inserts those that are new; the lines are locked. The ids of these.
+-- (0016_batches.sql replaces it.)
 CREATE FUNCTION add_jobs(run uuid, me text, given jsonb) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
   made uuid[];
@@ -326,6 +330,7 @@ END $$;
 
 -- The states of jobs and the results that the caller does not have: `have` counts per job those it
 -- has. Without any in `have`: all jobs of the run, from item 0 on. errors: TW400, TW404.
+-- (0016_batches.sql replaces it.)
 CREATE FUNCTION look(run uuid, have jsonb) RETURNS jsonb LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = fleet, pg_temp
 SET enable_seqscan = off SET jit = off AS $$

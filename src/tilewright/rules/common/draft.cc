@@ -26,6 +26,11 @@ bool is_piece(const std::string& name, const std::string& whole) {
   return name == whole || name.starts_with(whole + "@");
 }
 
+std::string init_of(const std::string& name) {
+  std::string init = name;
+  return init.insert(std::min(name.find('@'), name.size()), ".init");
+}
+
 bool Draft::attempt(schedule::Step step) {
   Result<Func> next = schedule::apply(step, func_);
   if (!next) return false;

@@ -22,6 +22,9 @@ struct LoopNest {
 /// Whether a loop or block called `name` is `whole` or was cut from it: `whole@1`.
 bool is_piece(const std::string& name, const std::string& whole);
 
+/// The block with the initial values of the sum `name`: `c.init` of `c`, `c.init@1` of `c@1`.
+std::string init_of(const std::string& name);
+
 /// Rules try steps on a draft; a step that does not apply leaves no trace.
 class Draft {
  public:

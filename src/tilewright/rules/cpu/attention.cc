@@ -14,12 +14,28 @@ namespace {
 
 /// Rows of a strip at most: the keys and values are read once per strip.
 constexpr int64_t kMostRows = 32;
+/// Rows of a register tile, roughly. Strips are made of whole tiles: where the cache holds longer
+/// ones, those of fewer than `kLeastRows` are left to a shorter last strip.
+constexpr int64_t kTileRows = 4, kLeastRows = 7;
 /// Scores, their exponentials and the weights are kept, in this part of L2.
 constexpr int64_t kCopies = 3, kScoresShare = 4;
 
 struct AttentionPlan : AttentionBlocks {
+  int64_t queries = 0;
   int64_t rows = 0;  ///< per strip
+  bool whole() const { return queries % rows == 0; }
 };
+
+/// Rows of strips that do not divide the queries: so many that what is left is made of whole tiles,
+/// too.
+int64_t rows_before_a_shorter_strip(int64_t queries, int64_t most) {
+  if (queries <= most) return queries;
+  const int64_t longest = most / kTileRows * kTileRows;
+  for (int64_t rows = longest; rows >= kLeastRows; rows -= kTileRows)
+    if (const int64_t left = queries % rows; left < kLeastRows || left % kTileRows == 0)
+      return rows;
+  return longest;
+}
 
 Answer<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarget& target, int threads) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
@@ -36,11 +52,15 @@ Answer<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarget& targ
     return count / rows /
            std::max<int64_t>(as_int(result->store->buffer.shape().back()).value_or(1), 1);
   }();
-  for (int64_t r = std::min(rows, kMostRows); r >= 1 && plan.rows == 0; --r) {
-    const int64_t strips = rows % r == 0 ? batch * (rows / r) : 0;
-    const bool fits = kCopies * r * keys * 4 <= target.l2_bytes / kScoresShare;
-    if (strips > 0 && fits && (strips % threads == 0 || strips >= 4 * threads)) plan.rows = r;
-  }
+  // Threads share strips that divide the queries; else the last one stands alone in each batch, and
+  // they share batches.
+  const auto feeds = [&](int64_t work) { return work % threads == 0 || work >= 4 * threads; };
+  const int64_t fitting = target.l2_bytes / kScoresShare / std::max<int64_t>(kCopies * keys * 4, 1);
+  const int64_t most = std::min({rows, kMostRows, fitting});
+  for (int64_t r = most; r >= (most < kLeastRows ? 1 : kLeastRows) && plan.rows == 0; --r)
+    if (rows % r == 0 && feeds(batch * (rows / r))) plan.rows = r;
+  if (plan.rows == 0 && feeds(batch)) plan.rows = rows_before_a_shorter_strip(rows, most);
+  plan.queries = rows;
   if (plan.rows == 0)
     return decline(
         "no strip of the {} queries leaves the scores of {} keys in a part of L2 and work for all "
@@ -60,13 +80,15 @@ class AttentionRule {
         return false;
       plan_.between.insert(plan_.between.begin(), plan_.scores + ".wb");
     }
-    if (!split_rows() || !tile_by_model(draft_, plan_.result, target_, TileRows::Whole))
-      return false;
+    if (!split_rows()) return false;
     plan_.between.insert(plan_.between.begin(), plan_.scores);
     for (size_t i = plan_.between.size(); i-- > 0;)
       if (!draft_.attempt(schedule::ComputeAt{plan_.between[i], strip_})) return false;
-    if (!tile_by_model(draft_, plan_.scores, target_, TileRows::Whole)) return false;
-    for (const std::string& name : plan_.between) finish(name);
+    const std::vector<std::string> parts = cut_last_strip();
+    for (const std::string& part : parts)
+      if (!finish_strip(part)) return false;
+    if (parts.empty()) return false;
+    draft_.kept = around_;
     share_out();
     return true;
   }
@@ -84,30 +106,55 @@ class AttentionRule {
     const LoopNest nest = draft_.nest_of(plan_.result);
     const auto at = std::find(nest.names.begin(), nest.names.end(), strip_);
     if (at == nest.names.end()) return false;
-    draft_.kept.assign(nest.names.begin(), at + 1);
+    around_.assign(nest.names.begin(), at);
+    return true;
+  }
+
+  /// What loops and blocks of a strip have behind their names: nothing, or, if the last strip has
+  /// fewer rows and stands alone, those of both parts.
+  std::vector<std::string> cut_last_strip() {
+    if (plan_.whole()) return {""};
+    // What is not in the loop is not cut with it.
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const Buffer sums = find_block(blocks, plan_.result)->store->buffer;
+    if (!draft_.attempt(schedule::ComputeAt{init_of(plan_.result), strip_})) return {};
+    fuse_readers(draft_, sums, strip_);
+    if (!draft_.attempt(schedule::Cut{strip_, {plan_.queries / plan_.rows, 1}})) return {};
+    return {"@0", "@1"};
+  }
+
+  bool finish_strip(const std::string& part) {
+    draft_.kept = around_;
+    draft_.kept.push_back(strip_ + part);
+    for (const std::string& product : {plan_.result, plan_.scores})
+      if (!tile_by_model(draft_, product + part, target_, TileRows::Whole)) return false;
+    for (const std::string& name : plan_.between) finish(name, part);
     return true;
   }
 
   /// Rows are worked on one by one, along their elements.
-  void finish(const std::string& name) {
+  void finish(const std::string& whole, const std::string& part) {
+    const std::string name = whole + part;
     if (draft_.done.contains(name)) return;
     draft_.done.insert(name);
-    draft_.done.insert(name + ".init");
-    if (std::find(plan_.sums.begin(), plan_.sums.end(), name) == plan_.sums.end()) {
+    draft_.done.insert(init_of(name));
+    if (std::find(plan_.sums.begin(), plan_.sums.end(), whole) == plan_.sums.end()) {
       vectorize_innermost(draft_, name, target_);
       return;
     }
-    const LoopNest nest = draft_.nest_inside(name, strip_);
+    const LoopNest nest = draft_.nest_inside(name, strip_ + part);
     if (nest.names.size() > 1)
-      draft_.attempt(schedule::ComputeAt{name + ".init", nest.names[nest.names.size() - 2]});
+      draft_.attempt(schedule::ComputeAt{init_of(name), nest.names[nest.names.size() - 2]});
   }
 
   void share_out() {
     if (threads_ < 2) return;
-    std::string loop = draft_.kept.front();
-    for (size_t i = 1; i < draft_.kept.size(); ++i) {
-      if (!draft_.attempt(schedule::Fuse{loop, draft_.kept[i]})) break;
-      loop += "*" + draft_.kept[i];
+    if (plan_.whole()) around_.push_back(strip_);
+    if (around_.empty()) return;
+    std::string loop = around_.front();
+    for (size_t i = 1; i < around_.size(); ++i) {
+      if (!draft_.attempt(schedule::Fuse{loop, around_[i]})) break;
+      loop += "*" + around_[i];
     }
     draft_.attempt(schedule::Parallel{loop});
   }
@@ -116,7 +163,8 @@ class AttentionRule {
   AttentionPlan plan_;
   const hw::CpuTarget& target_;
   int threads_;
-  std::string strip_;
+  std::string strip_;                ///< the loop over strips
+  std::vector<std::string> around_;  ///< loops around it
 };
 
 }  // namespace

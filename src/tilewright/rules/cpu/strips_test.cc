@@ -161,6 +161,15 @@ TEST(Attention, TilesDivideTheStripOfQueries) {
   }
 }
 
+// 41 = 20 + 20 + 1, 37 = 32 + 5, 197 = 6 x 32 + 5: primes, so the last strip has fewer rows.
+TEST(Attention, TheLastStripMayBeShorter) {
+  for (const int64_t queries : {37, 41, 197}) {
+    SCOPED_TRACE(queries);
+    const Func func = scheduled_and_checked(joined(attention(1, 2, queries, 16, 24)), 1e-5);
+    EXPECT_EQ(nests(func), 1) << print(func);
+  }
+}
+
 TEST(Attention, OneQueryHasNoScoresWorthKeeping) {
   const Func func = joined(attention(2, 3, 1, 7, 5));
   EXPECT_FALSE(worth_strips(func, small_target(), 2));

@@ -80,12 +80,12 @@ class TileRule {
       vectorize_innermost(draft_, padding, target_);
       cut_padding(draft_, padding);
     }
-    if (!draft_.attempt(schedule::ComputeAt{name_ + ".init", anchor})) return false;
+    if (!draft_.attempt(schedule::ComputeAt{init_of(name_), anchor})) return false;
     const std::vector<std::string> epilogue = fuse_readers(draft_, accumulator, anchor);
     if (!epilogue.empty()) draft_.attempt(schedule::SetScope{accumulator.name(), "local"});
     for (size_t i = 0; i + 1 < inner_.size(); ++i) draft_.attempt(schedule::Unroll{inner_[i]});
     if (!draft_.attempt(schedule::Vectorize{inner_.back()})) return false;
-    tile_registers(name_ + ".init", anchor);
+    tile_registers(init_of(name_), anchor);
     for (const std::string& reader : epilogue) finish_tile(reader, anchor);
     int64_t steps = 1;  // of the last loop that became one iteration
     if (tile_.unroll > 0) {
@@ -493,7 +493,7 @@ bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& t
   if (block == nullptr) return false;
   const auto tile = choose_register_tile(*block, target, 1, MathMode::Fast, rows);
   if (!tile || !tile_reduction(draft, name, *tile, target, 1)) return false;
-  draft.done.insert({name, name + ".init"});
+  draft.done.insert({name, init_of(name)});
   for (const std::string& piece : draft.pieces_of(name)) draft.done.insert(piece);
   return true;
 }
