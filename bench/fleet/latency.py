@@ -3,6 +3,7 @@
 
   latency.py --times 50                   direct connections: workers are told of jobs
   latency.py --times 50 --pooled          through pgbouncer: they find out by asking
+  latency.py --direct                     without transformed filters: resnet18 has 45 MB then instead of 97
 
 `tilewright run M.twm` and the same with `--worker cpu` take turns; the worker is on this machine and has the package.
 What is added is the difference of the two medians. `first`: the upload of a package to an empty store. `again`: of
@@ -51,10 +52,10 @@ class Program:
         return process
 
 
-def measure(program, model, times):
+def measure(program, model, times, options):
     program.run("zoo", model, "-o", "net.onnx")
-    program.run("compile", "net.onnx", "-o", "net.twm")
-    program.run("compile", "net.onnx", "--threads", "1", "-o", "other.twm")
+    program.run("compile", "net.onnx", *options, "-o", "net.twm")
+    program.run("compile", "net.onnx", *options, "--threads", "1", "-o", "other.twm")
     worker = program.worker("cpu")
     try:
         first, again = program.run("run", "net.twm", "--worker", "cpu")[1], program.run("run", "other.twm", "--worker", "cpu")[1]
@@ -80,12 +81,13 @@ def main():
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--pooled", action="store_true")
+    parser.add_argument("--direct", action="store_true")
     chosen = parser.parse_args()
     with simulation.server_for(20) as server, tempfile.TemporaryDirectory(prefix="tw-latency-") as folder:
         pooler = Pooler(server) if chosen.pooled else None
         url = (pooler or server).url(server.owner)
         try:
-            result = {"pooled": chosen.pooled, **measure(Program(chosen.program, folder, url), chosen.model, chosen.times)}
+            result = {"pooled": chosen.pooled, **measure(Program(chosen.program, folder, url), chosen.model, chosen.times, ["--direct"] * chosen.direct)}
         finally:
             if pooler:
                 pooler.stop()
