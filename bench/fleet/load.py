@@ -72,24 +72,29 @@ class Pooler:
         self.process.wait()
 
 
-def measure(devices, period, candidates, minutes, pooled=False, snapshot=False, window=10.0, say=print, folder="/var/tmp"):
-    """One run; what it found."""
+def measure(devices, period, candidates, minutes, pooled=False, snapshot=False, window=10.0, batch=50, say=print, folder="/var/tmp"):
+    """One run; what it found. `batch`: jobs that a submitter sends at a time."""
     with simulation.server_for(8 if pooled else devices, folder) as server:
         pooler = Pooler(server) if pooled else None
         url = pooler.url if pooler else server.url
         try:
-            return drive(server, url, pooler, devices, period, candidates, minutes, snapshot, window, say)
+            return drive(server, url, pooler, devices, period, candidates, minutes, snapshot, window, batch, say)
         finally:
             if pooler:
                 pooler.stop()
 
 
-def drive(server, url, pooler, devices, period, candidates, minutes, snapshot, window, say):
+def drive(server, url, pooler, devices, period, candidates, minutes, snapshot, window, batch, say):
     loop, seconds, warm = Loop(), 60 * minutes, warm_up(POOLED if pooler else devices)
-    submitter = Submitter(loop, url("ann"), 2 * devices + 100, candidates)
+    submitters = [Submitter(loop, url(login), devices + 50, candidates, batch=batch) for login in ("ann", "bob")]
+
+    def taken(lease, _):
+        for submitter in submitters:
+            submitter.taken(lease["jobs"][0]["id"])
+
     ticker = Ticker(loop, url("ann"))
     ids = simulation.enrol(server, devices)
-    fleet = [Device(loop, url("wes"), *ident, period, candidates, lambda lease, _: submitter.taken(lease["jobs"][0]["id"])) for ident in ids]
+    fleet = [Device(loop, url("wes"), *ident, period, candidates, taken) for ident in ids]
     for number, device in enumerate(fleet):
         loop.after(1 + 0.8 * warm * number / devices, device.claim)
     holder = None
@@ -128,7 +133,7 @@ def drive(server, url, pooler, devices, period, candidates, minutes, snapshot, w
     result = {"devices": devices, "period_s": period, "candidates": candidates, "minutes": minutes, "pooled": pooler is not None,
               "snapshot": snapshot, "leases_s": round(len(posts) / (end - begin), 1),
               "records_s": round(candidates * len(posts) / (end - begin)), "claim_ms": milliseconds(claims),
-              "post_ms": milliseconds(posts), "submit_ms": milliseconds(submitter.times), "tick_ms": milliseconds(ticker.times),
+              "post_ms": milliseconds(posts), "submit_ms": milliseconds([t for s in submitters for t in s.times]), "tick_ms": milliseconds(ticker.times),
               "server_cpu_ms_per_lease": round(1e3 * (after - before) / max(1, len(posts)), 2),
               "server_cores": round((after - before) / (end - begin), 2),
               "simulator_cores": round((time.process_time() - own) / (end - begin), 2),
@@ -148,7 +153,8 @@ def told(result):
           f"{', beside a snapshot' if result['snapshot'] else ''}: {result['leases_s']} leases/s, {result['records_s']} records/s; claim p50 "
           f"{result['claim_ms']['p50']} p99 {result['claim_ms']['p99']} ms, post p50 {result['post_ms']['p50']} p99 {result['post_ms']['p99']} "
           f"ms; server {result['server_cpu_ms_per_lease']} ms CPU per lease, {result['server_cores']} cores, "
-          f"{result['server_memory_mib']} MiB; simulator {result['simulator_cores']} cores; {result['errors']} errors "
+          f"{result['server_memory_mib']} MiB; simulator {result['simulator_cores']} cores; submit p50 {result['submit_ms']['p50']} ms, "
+            f"{result['idle_claims']} claims found nothing; {result['errors']} errors "
           f"{result['first_error'][:200]}")  # fmt: skip
 
 
@@ -157,7 +163,7 @@ def limit(chosen, say):
     steps, wanted = [], 100
     while True:
         devices = min(chosen.devices, wanted)
-        steps.append(measure(devices, devices / wanted, chosen.candidates, chosen.minutes, chosen.pooled, say=say, folder=chosen.folder))
+        steps.append(measure(devices, devices / wanted, chosen.candidates, chosen.minutes, chosen.pooled, batch=chosen.batch, say=say, folder=chosen.folder))
         say(f"asked for {wanted} leases/s: {steps[-1]['leases_s']}, claim p99 {steps[-1]['claim_ms']['p99']} ms, post p99 "
             f"{steps[-1]['post_ms']['p99']} ms")
         if max(steps[-1]["claim_ms"]["p99"], steps[-1]["post_ms"]["p99"]) > LIMIT_MS or steps[-1]["leases_s"] < 0.8 * wanted:
@@ -173,6 +179,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--pooled", action="store_true")
     parser.add_argument("--snapshot", action="store_true")
+    parser.add_argument("--batch", type=int, default=50, help="jobs that a submitter sends at a time")
     parser.add_argument("--limit", action="store_true")
     parser.add_argument("--folder", default="/var/tmp", help="where the server's files are; /dev/shm: what its disk does not cost")
     chosen = parser.parse_args()
@@ -180,7 +187,7 @@ def main():
     if chosen.limit:
         results = limit(chosen, say)
     else:
-        results = [measure(chosen.devices, chosen.period, chosen.candidates, chosen.minutes, chosen.pooled, chosen.snapshot, say=say, folder=chosen.folder)]
+        results = [measure(chosen.devices, chosen.period, chosen.candidates, chosen.minutes, chosen.pooled, chosen.snapshot, batch=chosen.batch, say=say, folder=chosen.folder)]
     simulation.report(chosen, {"runs": results}, map(told, results))
 
 
