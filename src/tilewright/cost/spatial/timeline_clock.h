@@ -43,14 +43,14 @@ struct SpatialClock : SpatialTotals {
 struct SpatialPassage {
   SpatialClock before, after;
 
-  /// Whether the same instructions take the same from another clock on. What the clock has of a
-  /// past that they cannot notice does not matter. latency: cycles until a queue hears of another
-  /// one's end; fetch: cycles for an instruction, and first: of the first one's; free_since: by
-  /// factor, which of `used` its LOAD waits for.
   struct Rules {
-    double latency = 0, fetch = 0, first = 0;
-    std::array<int, 2> free_since{};
+    double latency = 0;  ///< cycles until a queue hears of another one's end
+    double fetch = 0;    ///< cycles to fetch an instruction; `first`: of those before the first one
+    double first = 0;
+    std::array<int, 2> free_since{};  ///< by factor: which of `used` its LOAD waits for
   };
+  /// Whether the same instructions take the same from another clock on. What the clock has of a
+  /// past that they cannot notice does not matter.
   bool fits(const SpatialClock& clock, const Rules& rules) const;
   /// The clock after the same instructions. requires: it fits.
   SpatialClock from(const SpatialClock& clock) const;
