@@ -139,7 +139,7 @@ class Walker {
     };
     const double period =
         std::max(after.compute_free - before.compute_free, after.load_free - before.load_free);
-    now_.shift(double(times) * period, before);
+    now_.shift(double(times) * period, before, before);
     more(&SpatialTotals::instructions);
     more(&SpatialTotals::load);
     more(&SpatialTotals::compute);

@@ -30,24 +30,24 @@ bool same_reading(const SpatialReading& then, const SpatialReading& now, const L
 
 }  // namespace
 
-void SpatialClock::shift(double cycles, const SpatialClock& before) {
-  const auto move = [&](double& time, double then) {
-    if (time != then) time += cycles;
+void SpatialClock::shift(double cycles, const SpatialClock& before, const SpatialClock& now) {
+  const auto move = [&](double& time, double then, double present) {
+    time = time == then ? present : time + cycles;
   };
-  move(load_free, before.load_free);
-  move(compute_free, before.compute_free);
-  move(store_free, before.store_free);
+  move(load_free, before.load_free, now.load_free);
+  move(compute_free, before.compute_free, now.compute_free);
+  move(store_free, before.store_free, now.store_free);
   for (size_t i : {0, 1}) {
-    move(loaded[i], before.loaded[i]);
-    move(stored[i], before.stored[i]);
-    for (size_t f : {0, 1}) move(used[f][i], before.used[f][i]);
+    move(loaded[i], before.loaded[i], now.loaded[i]);
+    move(stored[i], before.stored[i], now.stored[i]);
+    for (size_t f : {0, 1}) move(used[f][i], before.used[f][i], now.used[f][i]);
     SpatialReading& array = reading[i];
-    const SpatialReading& then = before.reading[i];
-    move(array.begin, then.begin);
-    move(array.end, then.end);
+    const SpatialReading &then = before.reading[i], &present = now.reading[i];
+    move(array.begin, then.begin, present.begin);
+    move(array.end, then.end, present.end);
     if (array.stored == 0) continue;
-    move(array.store_begin, then.store_begin);
-    move(array.stored, then.stored);
+    move(array.store_begin, then.store_begin, present.store_begin);
+    move(array.stored, then.stored, present.stored);
   }
 }
 
@@ -95,24 +95,7 @@ bool SpatialPassage::fits(const SpatialClock& clock, const Rules& rules) const {
 
 SpatialClock SpatialPassage::from(const SpatialClock& clock) const {
   SpatialClock next = after;
-  const double cycles = clock.compute_free - before.compute_free;
-  const auto move = [&](double& time, double then, double now) {
-    time = time == then ? now : time + cycles;
-  };
-  move(next.load_free, before.load_free, clock.load_free);
-  move(next.compute_free, before.compute_free, clock.compute_free);
-  move(next.store_free, before.store_free, clock.store_free);
-  for (size_t i : {0, 1}) {
-    move(next.loaded[i], before.loaded[i], clock.loaded[i]);
-    move(next.stored[i], before.stored[i], clock.stored[i]);
-    for (size_t f : {0, 1}) move(next.used[f][i], before.used[f][i], clock.used[f][i]);
-    SpatialReading& array = next.reading[i];
-    array.begin += cycles;
-    array.end += cycles;
-    if (array.stored == 0) continue;
-    array.store_begin += cycles;
-    array.stored += cycles;
-  }
+  next.shift(clock.compute_free - before.compute_free, before, clock);
   next.instructions += clock.instructions - before.instructions;
   next.load += clock.load - before.load;
   next.compute += clock.compute - before.compute;

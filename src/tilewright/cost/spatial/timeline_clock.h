@@ -35,8 +35,8 @@ struct SpatialClock : SpatialTotals {
       used{};                      ///< by factor: last use of this tile, of the one before
   std::array<double, 2> stored{};  ///< end of the latest STORE, of the one before
 
-  /// All that has changed since `before` happens later.
-  void shift(double cycles, const SpatialClock& before);
+  /// Times that have changed since `before` come later; the others are as in `now`.
+  void shift(double cycles, const SpatialClock& before, const SpatialClock& now);
 };
 
 /// What some instructions made of a clock.

@@ -42,7 +42,7 @@ SpatialPassage passage() {
 /// The moment at which it began, later.
 SpatialClock later() {
   SpatialClock clock = passage().before;
-  clock.shift(kLater, SpatialClock());
+  clock.shift(kLater, {}, {});
   clock.compute = 700;
   return clock;
 }

@@ -57,9 +57,11 @@ Answer<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarget& targ
   const auto feeds = [&](int64_t work) { return work % threads == 0 || work >= 4 * threads; };
   const int64_t fitting = target.l2_bytes / kScoresShare / std::max<int64_t>(kCopies * keys * 4, 1);
   const int64_t most = std::min({rows, kMostRows, fitting});
-  for (int64_t r = most; r >= (most < kLeastRows ? 1 : kLeastRows) && plan.rows == 0; --r)
+  const bool may_be_shorter = feeds(batch);
+  const int64_t least = may_be_shorter && most >= kLeastRows ? kLeastRows : 1;
+  for (int64_t r = most; r >= least && plan.rows == 0; --r)
     if (rows % r == 0 && feeds(batch * (rows / r))) plan.rows = r;
-  if (plan.rows == 0 && feeds(batch)) plan.rows = rows_before_a_shorter_strip(rows, most);
+  if (plan.rows == 0 && may_be_shorter) plan.rows = rows_before_a_shorter_strip(rows, most);
   plan.queries = rows;
   if (plan.rows == 0)
     return decline(
@@ -84,11 +86,10 @@ class AttentionRule {
     plan_.between.insert(plan_.between.begin(), plan_.scores);
     for (size_t i = plan_.between.size(); i-- > 0;)
       if (!draft_.attempt(schedule::ComputeAt{plan_.between[i], strip_})) return false;
-    const std::vector<std::string> parts = cut_last_strip();
-    for (const std::string& part : parts)
+    if (!plan_.whole() && !cut_last_strip()) return false;
+    for (const std::string& part :
+         plan_.whole() ? schedule::Names{""} : schedule::Names{"@0", "@1"})
       if (!finish_strip(part)) return false;
-    if (parts.empty()) return false;
-    draft_.kept = around_;
     share_out();
     return true;
   }
@@ -110,19 +111,17 @@ class AttentionRule {
     return true;
   }
 
-  /// What loops and blocks of a strip have behind their names: nothing, or, if the last strip has
-  /// fewer rows and stands alone, those of both parts.
-  std::vector<std::string> cut_last_strip() {
-    if (plan_.whole()) return {""};
-    // What is not in the loop is not cut with it.
+  /// Makes the last strip, of fewer rows, a loop of its own: loops and blocks of the others end in
+  /// `@0` then, its own in `@1`. What is not in the loop would not be cut with it.
+  bool cut_last_strip() {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const Buffer sums = find_block(blocks, plan_.result)->store->buffer;
-    if (!draft_.attempt(schedule::ComputeAt{init_of(plan_.result), strip_})) return {};
+    if (!draft_.attempt(schedule::ComputeAt{init_of(plan_.result), strip_})) return false;
     fuse_readers(draft_, sums, strip_);
-    if (!draft_.attempt(schedule::Cut{strip_, {plan_.queries / plan_.rows, 1}})) return {};
-    return {"@0", "@1"};
+    return draft_.attempt(schedule::Cut{strip_, {plan_.queries / plan_.rows, 1}});
   }
 
+  /// `part`: what the names in it end in.
   bool finish_strip(const std::string& part) {
     draft_.kept = around_;
     draft_.kept.push_back(strip_ + part);

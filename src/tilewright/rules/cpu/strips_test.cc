@@ -170,6 +170,12 @@ TEST(Attention, TheLastStripMayBeShorter) {
   }
 }
 
+// One head feeds no two threads, so the last strip cannot stand alone: 94 = 47 x 2.
+TEST(Attention, OneHeadIsSharedByStrips) {
+  const Func func = scheduled_and_checked(joined(attention(1, 1, 94, 64, 64)), 1e-5);
+  EXPECT_EQ(nests(func), 1) << print(func);
+}
+
 TEST(Attention, OneQueryHasNoScoresWorthKeeping) {
   const Func func = joined(attention(2, 3, 1, 7, 5));
   EXPECT_FALSE(worth_strips(func, small_target(), 2));
