@@ -11,6 +11,8 @@ codesign.py [OPTIONS] EXPERIMENT...
   fig11    ResNet-50's convolutions on a 16x16 array with 256 KiB beside im2col and GEMM
   table2   random search, NSGA-II and MOBO of 40 evaluations: latency, power, area; GEMM and CONV2D
   table3   the fastest design within 2 W and 20 W beside the baseline GEMMCore
+  parts    the fastest design within 2 W and 20 W of 20 evaluations: HASCO's search, then its choice of loops, its
+           mappings and its search for hardware replaced by ours one after the other (an hour of processor time)
   front    seconds until the first designs and until 40 designs, ResNet-50
 
 Everything is a prediction of the model: no hardware ran. Each experiment prints the paper's figures beside ours and is
@@ -291,6 +293,28 @@ class Bench:
             *(f"{scenario}, {unit}: {geomean(values):.2f} on average" for (scenario, unit), values in gains.items()),
             "The baseline has the mapper's best mappings here, not those of AutoTVM: gains are of the hardware alone."])
 
+    def parts(self):
+        steps = (("HASCO's", "mobo", "hasco", "one"), ("our choice", "mobo", "hasco", "all"),
+                 ("our mapping", "mobo", "ours", "all"), ("our hardware", "ours", "ours", "all"))
+        rows = [["scenario", "network", *(f"{step[0]}, ms" for step in steps), "faster by"]]
+        factors = []  # of each cell: what each step brings
+        for scenario in ("edge", "cloud"):
+            for network in self.arguments.networks:
+                best = []
+                for name, method, mapper, choices in steps:
+                    folder = self.path(f"parts_{scenario}_{network}_{name.replace(' ', '_')}")
+                    # A search that has ended is read from its folder again.
+                    front = json.loads(self.run("codesign", "search", self.network(NETWORKS[network]), "--space", scenario,
+                                                "--objectives", "latency,area", "--method", method, "--mapper", mapper,
+                                                "--choices", choices, "--evaluations", "20", "-o", folder, "--json"))["front"]
+                    best.append(min(point["latency"] for point in front) / 200e3)  # of cycles at 200 MHz
+                factors.append([a / b for a, b in zip(best, best[1:])])
+                rows.append([scenario, network, *(f"{ms:.4g}" for ms in best), f"{best[0] / best[-1]:.2f}"])
+        means = [geomean(column) for column in zip(*factors)]
+        self.save("parts", rows, [
+            "paper: 29.5 % of the gain from hardware, 70.5 % from software.",
+            "ours, geomean: choice {:.3f}, mapping {:.3f}, hardware {:.3f}".format(*means)])
+
     def space_of_unit(self, scenario, unit):
         """The space with one unit instead of the choice."""
         with open(os.path.join(self.arguments.spaces, scenario + ".toml")) as file:
@@ -314,7 +338,7 @@ class Bench:
         self.save("front", rows, ["Wall-clock time of this machine, reading the model included."])
 
 
-EXPERIMENTS = ("fig2", "fig7", "fig8", "fig10", "fig11", "table2", "table3", "front")
+EXPERIMENTS = ("fig2", "fig7", "fig8", "fig10", "fig11", "table2", "table3", "parts", "front")
 WITH_SUITES = ("fig7", "fig11")  # of a workload file
 
 
@@ -326,7 +350,7 @@ def main():
     parser.add_argument("--workload", help="workload file with the layers of fig7 and fig11")
     parser.add_argument("--spaces", default=os.path.join(here, "../../spaces"), help="folder of the spaces")
     parser.add_argument("--networks", default="ResNet", type=lambda text: text.split(","),
-                        help="of table2 and table3: ResNet,MobileNet,Xception (default ResNet)")
+                        help="of table2, table3 and parts: ResNet,MobileNet,Xception (default ResNet)")
     parser.add_argument("--seeds", default=20, type=int, help="of fig8 and fig10")
     parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
     arguments = parser.parse_args()

@@ -139,6 +139,8 @@ exits 8 "another design on the board" "/dev/uio0 has another design" "there is 0
 needed=$(grep -o "needed is 0x[0-9a-f]*" "$log" | tail -c 9)
 exits 0 "its Verilog" "" -- rtl twice.tw --target fpga --hw zcu104 -o twice
 holds "answers with that number" grep -q "IDENTITY(32'h$needed)" twice/fpga_axi.v
+exits 0 "the same of the package" "tilewright-$needed.bin" -- --json rtl twice.twm -o packed
+holds "and the same Verilog" cmp twice/fpga_top.v packed/design_0/fpga_top.v
 exits 4 "no card" "error: there is no" -- run twice.twm --device fpga:xrt
 exits 0 "who waits for what" "" -- run twice.twm --device fpga:tsim --trace waits.json
 holds "a row for each process" grep -q read_X waits.json
@@ -157,6 +159,12 @@ network=(--target fpga --hw zcu104)
 exits 0 "a network" "5 layers on 3 designs" "cycles by the model" \
   "the largest design takes LUT" -- compile lenet5.onnx "${network[@]}" -o lenet5.twm
 exits 0 "it runs as C++" "" -- run lenet5.twm --device fpga:csim
+exits 0 "a Verilog for each design" "design 2 for zcu104: Gemm, Gemm_2, Gemm_3" "lint: clean" \
+  "layers/design_2: fpga_top.v" -- rtl lenet5.twm -o layers --lint
+exits 8 "all of which a board needs" "/lib/firmware/tilewright-" -- \
+  run lenet5.twm --device fpga:uio
+"$program" -q compile twice.tw -o cpu.twm
+exits 2 "a package for processors" "compile it with --target fpga" -- rtl cpu.twm
 exits 0 "its layers" "1 layer, a design of its own" "cycles by the model" -- inspect lenet5.twm
 exits 0 "why" "design 0" "II 1" -- explain lenet5.onnx "${network[@]}"
 exits 0 "node by node" "every node agrees" -- \

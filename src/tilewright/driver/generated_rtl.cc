@@ -28,6 +28,8 @@ Result<GeneratedRtl> generate(const vta::Config& config) {
   GeneratedRtl made{vta::label(config),
                     vta::kTop,
                     vta::verilog(config),
+                    {},
+                    {},
                     fmt::format("{}.toml", vta::kTop),
                     vta::to_toml(config),
                     {},
@@ -44,6 +46,8 @@ Result<GeneratedRtl> generate(const spatial::Design& design) {
   return GeneratedRtl{design.name,
                       spatial::kTop,
                       spatial::verilog(design),
+                      {},
+                      {},
                       fmt::format("{}.toml", spatial::kTop),
                       spatial::to_toml(design),
                       {},
@@ -71,9 +75,10 @@ Status add_board(const LoadedFpgaProgram& program, const fpga::Design& design, G
                                           static_cast<size_t>(p.values->bytes())));
   }
   const runtime::BoardNames names = compile::board_names(device);
-  made.board.emplace_back(fmt::format("{}.v", fpga::kAxiTop), fpga::axi_top(design));
-  made.board.emplace_back("vivado.tcl", fpga::vivado_script(design, device.part, device.clock_mhz));
-  made.board.emplace_back("build.sh", fpga::vivado_build());
+  made.bitstream = runtime::bitstream_name(fpga::identity(design));
+  std::vector<std::pair<std::string, std::string>> files = fpga::board_files(
+      design, fpga::Numbers::Fixed, device.part, device.clock_mhz, made.bitstream);
+  std::move(files.begin(), files.end(), std::back_inserter(made.board));
   if (names.memory.find('+') == std::string::npos)  // u-dma-buf, no range of addresses
     made.board.emplace_back("host.cpp",
                             fpga::board_host(design, arguments, names.registers, names.memory));
@@ -88,6 +93,8 @@ Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program) {
   GeneratedRtl made{fmt::format("{} for {}", program.program.func.name, program.device.name),
                     fpga::kTop,
                     fpga::verilog(design, fpga::Numbers::Fixed).text,
+                    {},
+                    {},
                     "schedule.steps",
                     program.steps,
                     {},
@@ -100,6 +107,11 @@ Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program) {
 Result<GeneratedRtl> generated_rtl(const HardwareOrProgram& input) {
   if (input.is_program()) return generated_rtl(TW_TRY(load_fpga_program(input.program)));
   return generated_rtl(TW_TRY(input.hardware()));
+}
+
+bool HardwareOrProgram::is_package() const {
+  const std::vector<std::string>& names = program.subject.paths;
+  return names.size() == 1 && names[0].ends_with(".twm");
 }
 
 Result<codesign::Hardware> HardwareOrProgram::hardware() const {
@@ -115,7 +127,7 @@ void add_hardware_or_program(Verb verb, HardwareOrProgram& input) {
   SubjectOptions& subject = input.program.subject;
   verb.add_option("input", subject.paths,
                   "an accelerator: a built-in name, .toml or VTA's .json; with --target fpga a "
-                  "program: file.tw");
+                  "program: file.tw; of `rtl` also a package: file.twm");
   verb.add_option("--target", subject.target, "fpga: the input is a program")
       .one_of({compile::kFpgaTarget});
   verb.add_option("--hw", input.program.hw, "FPGA: a name that `targets` lists, or FILE.toml");

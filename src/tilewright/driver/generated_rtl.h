@@ -15,15 +15,19 @@ namespace tilewright::driver {
 /// What the generators make of one piece of hardware.
 struct GeneratedRtl {
   std::string label, top, verilog;
+  std::string folder;      ///< inside of the one for all; empty: there is one design
+  std::string bitstream;   ///< its name where boards look for it; empty: it is for none
   std::string file, text;  ///< what it was made from: its name in the folder, and what it holds
   std::vector<std::pair<std::string, std::string>> benches;  ///< name, text for Icarus
   /// Name, text: the module at the top on a board, and what vendors' tools need.
   std::vector<std::pair<std::string, std::string>> board;
 };
 
-/// What `rtl` and `synth` take: an accelerator, or with `--target fpga` a program.
+/// What `rtl` and `synth` take: an accelerator, or with `--target fpga` a program; `rtl` a package
+/// as well (package_rtl.h).
 struct HardwareOrProgram {
   FpgaProgramOptions program;
+  bool is_package() const;  ///< a single file.twm
   bool is_program() const { return program.subject.target == compile::kFpgaTarget; }
   /// A name or a file. requires: !is_program(). errors: Usage (not one).
   Result<codesign::Hardware> hardware() const;

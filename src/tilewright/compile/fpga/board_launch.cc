@@ -5,10 +5,8 @@
 #include <filesystem>
 
 #include "tilewright/accel/fpga/rtl/axi_top.h"
-#include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/base/environment.h"
 #include "tilewright/codegen/hls/hls.h"
-#include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/runtime/fpga/xrt.h"
 
 namespace tilewright::compile {
@@ -16,13 +14,12 @@ namespace {
 
 class UioKernel final : public FpgaKernel {
  public:
-  UioKernel(const Func& func, fpga::Design design, std::unique_ptr<runtime::Board> board)
+  UioKernel(const Func& func, fpga::Design design, runtime::BoardKernel kernel,
+            std::shared_ptr<runtime::Board> board)
       : params_(func.params),
-        identity_(fpga::identity(design)),
+        kernel_(std::move(kernel)),
         design_(std::make_shared<const fpga::Design>(std::move(design))),
         board_(std::move(board)) {}
-
-  Status check() { return runtime::check_identity(*board_, identity_); }
 
   Status run(const std::vector<void*>& buffers, DesignRun& did) override {
     std::vector<runtime::KernelArgument> arguments;
@@ -33,15 +30,15 @@ class UioKernel final : public FpgaKernel {
     }
     did.design = design_;
     did.report.cycles =
-        static_cast<int64_t>(TW_TRY(runtime::run_kernel(*board_, identity_, arguments)));
+        static_cast<int64_t>(TW_TRY(runtime::run_kernel(*board_, kernel_, arguments)));
     return {};
   }
 
  private:
   std::vector<Param> params_;
-  uint32_t identity_;
+  runtime::BoardKernel kernel_;
   std::shared_ptr<const fpga::Design> design_;
-  std::unique_ptr<runtime::Board> board_;
+  std::shared_ptr<runtime::Board> board_;
 };
 
 /// An argument of a kernel in C++, without its memory.
@@ -101,13 +98,33 @@ runtime::BoardNames board_names(const hw::FpgaDevice& device) {
   return {device.board.registers, device.board.memory};
 }
 
-Result<std::unique_ptr<FpgaKernel>> load_uio(const Func& func, const hw::FpgaDevice& device) {
-  fpga::Design design = TW_TRY(fpga_design(func, device));
-  TW_TRY_STATUS(fpga::rtl_supports(design));
-  auto kernel = std::make_unique<UioKernel>(func, std::move(design),
-                                            TW_TRY(runtime::open_uio(board_names(device))));
-  TW_TRY_STATUS(kernel->check());
-  return std::unique_ptr<FpgaKernel>(std::move(kernel));
+Result<std::vector<runtime::BoardKernel>> board_kernels(const SharedDesigns& shared) {
+  std::vector<runtime::BoardKernel> kernels;
+  for (const fpga::Design& design : shared.designs) {
+    TW_TRY_STATUS(fpga::rtl_supports(design));
+    runtime::BoardKernel& kernel = kernels.emplace_back();
+    kernel.identity = fpga::identity(design, shared.numbers);
+    kernel.table = fpga::verilog(design, shared.numbers).table;
+    constexpr size_t kMost = (runtime::kTableEnd - runtime::kTableRegister) / 4;
+    if (kernel.table.size() > kMost)
+      return fail(ErrorKind::Capacity, "the layers' numbers do not fit into the registers",
+                  fmt::format("numbers: needs {} of {}", kernel.table.size(), kMost),
+                  "compile with --designs own");
+  }
+  return kernels;
+}
+
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_uio(
+    const std::vector<const FpgaNetwork::Design*>& alike, const hw::FpgaDevice& device) {
+  SharedDesigns shared = TW_TRY(shared_designs(alike, device));
+  std::vector<runtime::BoardKernel> kernels = TW_TRY(board_kernels(shared));
+  const std::shared_ptr<runtime::Board> board = TW_TRY(runtime::open_uio(board_names(device)));
+  TW_TRY_STATUS(runtime::check_identity(*board, kernels[0].identity));
+  std::vector<std::unique_ptr<FpgaKernel>> loaded;
+  for (size_t i = 0; i < alike.size(); ++i)
+    loaded.push_back(std::make_unique<UioKernel>(alike[i]->func, std::move(shared.designs[i]),
+                                                 std::move(kernels[i]), board));
+  return loaded;
 }
 
 Result<std::unique_ptr<FpgaKernel>> load_xrt(const Func& func, const hw::FpgaDevice& device) {

@@ -3,9 +3,11 @@
 #include "tilewright/compile/fpga/board_launch.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -114,13 +116,93 @@ TEST(FpgaCardSlow, RunsAPackage) {
 
 #endif
 
-TEST(FpgaBoard, HoldsOneDesign) {
-  const Func func = *parse_func(lower::testing::kTwice);
-  FpgaNetwork network = network_of(func, 0, hw::load_fpga_device("zynq7020").value()).value();
-  network.designs.push_back(network.designs[0]);
-  const auto launch = load_fpga_launch("two", serialise(network), on_uio(), {});
-  ASSERT_FALSE(launch);
-  EXPECT_EQ(launch.error().kind, ErrorKind::Unsupported);
+/// kTwice over so many tiles.
+FpgaNetwork::Design twice(int tiles, int structure) {
+  const int all = 16 * tiles;
+  const std::string text = fmt::format(R"(
+    func twice{0}(X: f32[{1}], out Y: f32[{1}]) {{
+      for t in {0} @(pipeline=dataflow) {{
+        alloc T: f32[16] fpga.bram @(slots=2)
+        for i in 16 {{ block T(a: space {1} = t * 16 + i, b: space 16 = i) {{ T[b] = X[a] }} }}
+        for j in 16 {{
+          block Y(a: space {1} = t * 16 + j, b: space 16 = j) {{ Y[a] = T[b] * 2.0 }}
+        }}
+      }}
+    }})",
+                                       tiles, all);
+  return {*parse_func(text), 0, structure};
+}
+
+/// Three layers, of which the first two are one Verilog with numbers.
+FpgaNetwork three_layers(const hw::FpgaDevice& device) {
+  FpgaNetwork network;
+  network.device = device;
+  network.designs = {twice(4, 0), twice(2, 0), twice(4, 1)};
+  network.values = {{256, -1}, {256, -1}, {256, -1}, {128, 0}, {128, -1}};
+  network.calls = {{"first", 0, {0, 1}}, {"constant", 1, {3, 4}}, {"other", 2, {1, 2}}};
+  network.inputs = {0};
+  network.outputs = {2, 4};
+  network.constants.assign(128, '\0');
+  const float one = 1;
+  std::memcpy(network.constants.data() + 4, &one, 4);
+  return network;
+}
+
+/// A board whose design is found by the number and the table in its registers.
+TEST(FpgaBoard, RunsLayersOfSeveralDesigns) {
+  const hw::FpgaDevice device = hw::load_fpga_device("zynq7020").value();
+  const FpgaNetwork network = three_layers(device);
+  struct There {
+    runtime::BoardKernel kernel;
+    fpga::Design design;
+  };
+  std::vector<There> there;
+  for (const auto& alike : network.by_structure()) {
+    const SharedDesigns shared = shared_designs(alike, device).value();
+    const auto kernels = board_kernels(shared).value();
+    for (size_t i = 0; i < kernels.size(); ++i) there.push_back({kernels[i], shared.designs[i]});
+  }
+  ASSERT_EQ(there.size(), 3u);
+  EXPECT_EQ(there[0].kernel.identity, there[1].kernel.identity);
+  EXPECT_NE(there[0].kernel.table, there[1].kernel.table);
+  EXPECT_THAT(there[2].kernel.table, ::testing::IsEmpty());
+  std::vector<size_t> ran;
+  FakeBoard fake;
+  fake.start(there[0].kernel.identity, [&](FakeBoard& board) {
+    for (size_t i = 0; i < there.size(); ++i) {
+      bool same = board.get(runtime::kIdentityRegister) == there[i].kernel.identity;
+      const std::vector<uint32_t>& table = there[i].kernel.table;
+      for (uint32_t n = 0; n < table.size(); ++n)
+        same &= board.get(runtime::kTableRegister + 4 * n) == table[n];
+      if (!same) continue;
+      ran.push_back(i);
+      const size_t size = i == 1 ? 128 : 256;
+      std::vector<std::string> bytes = {{board.argument(0), size}, {board.argument(1), size}};
+      if (fpga::simulate(there[i].design, {}, bytes))
+        std::memcpy(board.argument(1), bytes[1].data(), size);
+    }
+  });
+  ::setenv("TILEWRIGHT_BOARD_ROOT", fake.root().c_str(), 1);
+  const auto missing = load_fpga_launch("three", serialise(network), on_uio(), {});
+  ASSERT_FALSE(missing);  // the other design's bitstream is nowhere
+  EXPECT_EQ(missing.error().kind, ErrorKind::Package);
+
+  fake.offer(there[0].kernel.identity);
+  fake.offer(there[2].kernel.identity);
+  const auto launch = load_fpga_launch("three", serialise(network), on_uio(), {});
+  ASSERT_TRUE(launch) << to_string(launch.error());
+  for (int run = 0; run < 2; ++run) {
+    std::vector<Array> outputs = {Array(DType::F32, {64}), Array(DType::F32, {32})};
+    Array input(DType::F32, {64});
+    std::fill(input.as<float>().begin(), input.as<float>().end(), 3.0F);
+    const Status done = (*launch)->run({input}, outputs);
+    ASSERT_TRUE(done) << to_string(done.error());
+    EXPECT_THAT(outputs[0].as<float>(), ::testing::Each(12));
+    EXPECT_EQ(outputs[1].as<float>()[1], 2);
+    EXPECT_EQ(outputs[1].as<float>()[2], 0);
+  }
+  EXPECT_THAT(ran, ::testing::ElementsAre(0, 1, 2, 0, 1, 2));
+  ::unsetenv("TILEWRIGHT_BOARD_ROOT");
 }
 
 TEST(FpgaBoard, NamesOfItsDeviceFile) {

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "tilewright/accel/fpga/merge.h"
-#include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/codegen/fpga/design_of.h"
 #include "tilewright/lower/lower.h"
 
@@ -134,17 +133,23 @@ Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device)
   return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device);
 }
 
+Result<SharedDesigns> shared_designs(const std::vector<const FpgaNetwork::Design*>& alike,
+                                     const hw::FpgaDevice& device) {
+  SharedDesigns shared;
+  for (const FpgaNetwork::Design* one : alike)
+    shared.designs.push_back(TW_TRY(fpga_design(one->func, device)));
+  if (alike.size() == 1) return shared;
+  shared.numbers = fpga::Numbers::Table;
+  shared.designs = TW_TRY(fpga::merge(std::move(shared.designs)));
+  return shared;
+}
+
 Result<std::vector<std::unique_ptr<FpgaKernel>>> load_designs(
     const std::vector<const FpgaNetwork::Design*>& alike, const hw::FpgaDevice& device,
     const LaunchSettings& settings) {
-  const bool shared = alike.size() > 1;
-  std::vector<fpga::Design> designs;
-  for (const FpgaNetwork::Design* one : alike)
-    designs.push_back(TW_TRY(fpga_design(one->func, device)));
-  if (shared) designs = TW_TRY(fpga::merge(std::move(designs)));
+  auto [designs, numbers] = TW_TRY(shared_designs(alike, device));
   std::shared_ptr<fpga::RtlModel> rtl;
-  if (settings.device == kFpgaRtl)
-    rtl = TW_TRY(fpga::make_rtl(designs[0], shared ? fpga::Numbers::Table : fpga::Numbers::Fixed));
+  if (settings.device == kFpgaRtl) rtl = TW_TRY(fpga::make_rtl(designs[0], numbers));
   std::vector<std::unique_ptr<FpgaKernel>> kernels;
   for (size_t i = 0; i < alike.size(); ++i)
     kernels.push_back(std::make_unique<DesignKernel>(alike[i]->func, std::move(designs[i]), rtl,

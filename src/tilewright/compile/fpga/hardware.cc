@@ -58,20 +58,20 @@ class FpgaRuntime final : public DeviceRuntime {
     summary.list = "accelerators";
     summary.line =
         fmt::format("{}: target {}, hardware {} ({}), {}", name, kFpgaTarget, device.name,
-                    fpga_label(device), layers_text(network.calls.size(), network.designs.size()));
+                    fpga_label(device), layers_text(network.calls.size(), network.structures()));
     summary.json = {{"program", name},
                     {"target", kFpgaTarget},
                     {"hw", device.name},
                     {"label", fpga_label(device)},
                     {"clock_mhz", device.clock_mhz},
-                    {"designs", network.designs.size()},
+                    {"designs", network.structures()},
                     {"model_cycles", network.cycles()}};
     summary.title = name;
     summary.rows = {{"layer", "design", "cycles by the model"}};
     for (const FpgaNetwork::Call& call : network.calls) {
-      const int64_t cycles = network.designs[static_cast<size_t>(call.design)].cycles;
-      summary.rows.push_back({call.name, std::to_string(call.design),
-                              cycles > 0 ? std::to_string(cycles) : "unknown"});
+      const FpgaNetwork::Design& design = network.designs[static_cast<size_t>(call.design)];
+      summary.rows.push_back({call.name, std::to_string(design.structure),
+                              design.cycles > 0 ? std::to_string(design.cycles) : "unknown"});
     }
     return summary;
   }

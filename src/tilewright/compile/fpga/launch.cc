@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 
 #include "tilewright/base/parallel.h"
@@ -120,56 +119,52 @@ class FpgaLaunch final : public runtime::Launch {
   std::vector<std::string> memory_;  ///< of values that are no constants
 };
 
-/// Whether the device runs designs: in the simulator, or their Verilog.
-bool runs_designs(const std::string& device) { return device == kFpgaTsim || device == kFpgaRtl; }
+/// Whether the device runs the C++, which has a kernel for each design; else designs or Verilog.
+bool runs_cpp(const std::string& device) { return device == kFpgaCsim || device == kFpgaXrt; }
 
 using Kernels = std::vector<std::unique_ptr<FpgaKernel>>;
+using Build = std::vector<const FpgaNetwork::Design*>;
 
-/// What is compiled at once: for devices that run designs those of one structure, else one by one.
-std::vector<std::vector<size_t>> builds_of(const FpgaNetwork& network, bool by_structure) {
-  std::map<int, std::vector<size_t>> builds;
-  for (size_t i = 0; i < network.designs.size(); ++i)
-    builds[by_structure ? network.designs[i].structure : static_cast<int>(i)].push_back(i);
-  std::vector<std::vector<size_t>> all;
-  for (auto& [number, members] : builds) all.push_back(std::move(members));
-  return all;
+/// What is compiled at once: of the C++ one design, else those of one structure.
+std::vector<Build> builds_of(const FpgaNetwork& network, const std::string& device) {
+  if (!runs_cpp(device)) return network.by_structure();
+  std::vector<Build> builds;
+  for (size_t i = 0; i < network.used_designs(); ++i) builds.push_back({&network.designs[i]});
+  return builds;
 }
 
-Result<Kernels> load_build(const FpgaNetwork& network, const std::vector<size_t>& members,
+Result<Kernels> load_build(const hw::FpgaDevice& device, const Build& members,
                            const LaunchSettings& settings) {
-  if (runs_designs(settings.device)) {
-    std::vector<const FpgaNetwork::Design*> alike;
-    for (const size_t i : members) alike.push_back(&network.designs[i]);
-    return load_designs(alike, network.device, settings);
-  }
-  const Func& func = network.designs[members[0]].func;
+  if (settings.device == kFpgaUio) return load_uio(members, device);
+  if (!runs_cpp(settings.device)) return load_designs(members, device, settings);
+  const Func& func = members[0]->func;
   Kernels kernels;
-  kernels.push_back(TW_TRY(settings.device == kFpgaCsim  ? CsimKernel::load(func, network.device)
-                           : settings.device == kFpgaUio ? load_uio(func, network.device)
-                                                         : load_xrt(func, network.device)));
+  kernels.push_back(TW_TRY(settings.device == kFpgaCsim ? CsimKernel::load(func, device)
+                                                        : load_xrt(func, device)));
   return kernels;
 }
 
 /// Every design on the device, several compilers at a time.
 Result<Kernels> load_kernels(const FpgaNetwork& network, const LaunchSettings& settings) {
-  const auto builds = builds_of(network, runs_designs(settings.device));
+  const std::vector<Build> builds = builds_of(network, settings.device);
   Kernels kernels(network.designs.size());
   std::mutex lock;
   std::optional<Error> problem;
   int64_t done = 0;
   for_each_part(builds.size(), runtime::default_threads(), [&](size_t b, size_t) {
-    const std::vector<size_t>& members = builds[b];
+    const Build& members = builds[b];
     {
       const std::lock_guard<std::mutex> guard(lock);
       if (problem || settings.observer.stop()) return;
       settings.observer.step("compiling designs", done, static_cast<int64_t>(builds.size()),
-                             network.designs[members[0]].func.name);
+                             members[0]->func.name);
     }
-    Result<Kernels> made = load_build(network, members, settings);
+    Result<Kernels> made = load_build(network.device, members, settings);
     const std::lock_guard<std::mutex> guard(lock);
     ++done;
     if (made)
-      for (size_t m = 0; m < members.size(); ++m) kernels[members[m]] = std::move((*made)[m]);
+      for (size_t m = 0; m < members.size(); ++m)
+        kernels[static_cast<size_t>(members[m] - network.designs.data())] = std::move((*made)[m]);
     else if (!problem)
       problem = std::move(made.error());
   });
@@ -193,13 +188,6 @@ Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(const std::string& nam
     return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for fpga", mine.device),
                 fmt::format("devices for it: {}", fmt::join(ids, ", ")));
   FpgaNetwork network = TW_TRY(parse_fpga_network(code));
-  if (mine.device == kFpgaUio && network.designs.size() > 1)
-    return fail(
-        ErrorKind::Unsupported,
-        fmt::format("'{}' has {} different layers, the board takes one", name,
-                    network.designs.size()),
-        "layers that share a design need a table of numbers, which is not written to boards yet",
-        "run a program of one kernel, or a network on fpga:xrt");
   auto kernels = TW_TRY(load_kernels(network, mine));
   return std::unique_ptr<runtime::Launch>(std::make_unique<FpgaLaunch>(
       name, std::move(network), std::move(kernels), std::move(mine), std::move(log)));

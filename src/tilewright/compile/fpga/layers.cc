@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tilewright/graph/ir/fold.h"
+#include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::compile {
@@ -279,10 +280,23 @@ class FpgaLaunchWriter {
                                         network_.cycles())};
     code_.device = kFpgaTarget;
     code_.kernel_count = static_cast<int64_t>(network_.designs.size());
+    add_designs_of_other_launches();
     code_.weight_bytes = static_cast<int64_t>(network_.constants.size());
     code_.bytes = serialise(network_);
     code_.detail = std::move(detail_);
     return std::move(code_);
+  }
+
+  void add_designs_of_other_launches() {
+    std::set<const FpgaLayer*> missing;
+    for (const auto& [layer, index] : designs_)
+      for (const FpgaLayer* other : memo_.sharing(*layer))
+        if (!designs_.contains(other)) missing.insert(other);
+    std::map<std::string, FpgaNetwork::Design> by_text;  // in an order that no address decides
+    for (const FpgaLayer* layer : missing)
+      by_text[print(layer->program.func)] = {layer->program.func, layer->program.cycles(),
+                                             memo_.design_number(*layer)};
+    for (auto& [text, design] : by_text) network_.designs.push_back(std::move(design));
   }
 
   const Graph& graph_;
@@ -366,6 +380,13 @@ Status FpgaMemo::share(const std::vector<FpgaUse>& uses, const CompileOptions& o
 
 int FpgaMemo::design_number(const FpgaLayer& layer) {
   return numbers_.try_emplace(layer.structure, static_cast<int>(numbers_.size())).first->second;
+}
+
+std::vector<const FpgaLayer*> FpgaMemo::sharing(const FpgaLayer& layer) const {
+  std::vector<const FpgaLayer*> all;
+  for (const auto& [workload, other] : shared_)
+    if (other.structure == layer.structure) all.push_back(&other);
+  return all;
 }
 
 Result<FpgaPlaces> place_on_fpga(const Graph& graph, const CompileOptions& options,

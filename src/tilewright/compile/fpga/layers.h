@@ -32,6 +32,8 @@ class FpgaMemo final : public BackendMemo {
   Status share(const std::vector<FpgaUse>& uses, const CompileOptions& options);
   /// Of the layer's design, for people: the first that is asked for is 0.
   int design_number(const FpgaLayer& layer);
+  /// All layers that share this one's design. Empty: no other does.
+  std::vector<const FpgaLayer*> sharing(const FpgaLayer& layer) const;
 
  private:
   bool integers_;

@@ -13,6 +13,7 @@
 #include "tilewright/compile/devices.h"
 #include "tilewright/compile/evaluate.h"
 #include "tilewright/compile/fpga/backend.h"
+#include "tilewright/compile/fpga/board_launch.h"
 #include "tilewright/compile/fpga/launch.h"
 #include "tilewright/graph/testing/quantize.h"
 #include "tilewright/hw/fpga_device_file.h"
@@ -218,6 +219,37 @@ TEST(FpgaLayersSlow, LayersOfOneFormShareADesign) {
   EXPECT_EQ(largest_difference(run_compiled(*model, input, kFpgaTsim, log), expected), 0);
   const auto cycles = static_cast<double>(log->entries.at(0).record->cycles());
   EXPECT_NEAR(static_cast<double>(network.cycles()), cycles, 0.1 * cycles);
+}
+
+/// The processor computes between two layers: each launch has both designs, and so the same
+/// Verilog.
+TEST(FpgaLayersSlow, LaunchesShareADesign) {
+  ExactLayers l;
+  graph::ValueId x = l.conv(l.b.input("x", DType::F32, {1, 3, 9, 7}), 5, 3);
+  x = l.b.node("MaxPool", {x}, {{"kernel_shape", graph::Sizes{2, 2}}});
+  l.b.output(l.conv(x, 4, 3), "y");
+  const graph::Graph graph = built(l.b);
+  const hw::FpgaDevice device = hw::load_fpga_device("zynq7020").value();
+  const auto model = compile_graph(graph, options_for_fpga(device));
+  ASSERT_TRUE(model) << to_string(model.error());
+  ASSERT_EQ(model->launches.size(), 2u);
+  std::vector<uint32_t> identities;
+  for (const auto& [name, launch] : model->launches) {
+    EXPECT_EQ(launch.kernel_count, 1);
+    const FpgaNetwork network = parse_fpga_network(launch.bytes).value();
+    EXPECT_EQ(network.used_designs(), 1u);
+    const auto alike = network.by_structure();
+    ASSERT_EQ(alike.size(), 1u);
+    ASSERT_EQ(alike[0].size(), 2u);
+    const auto kernels = board_kernels(shared_designs(alike[0], device).value());
+    ASSERT_TRUE(kernels) << to_string(kernels.error());
+    identities.push_back((*kernels)[0].identity);
+  }
+  EXPECT_EQ(identities[0], identities[1]);
+  const Array input = random_input(graph, 4);
+  const Array expected = interpreted(graph, input);
+  EXPECT_EQ(largest_difference(run_compiled(*model, input), expected), 0);
+  EXPECT_EQ(largest_difference(run_compiled(*model, input, kFpgaTsim), expected), 0);
 }
 
 /// Shifts differ from layer to layer, too: all is in the table of one build of the Verilog.

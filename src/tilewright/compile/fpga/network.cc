@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
-#include <set>
+#include <map>
 
 #include "tilewright/base/bytes.h"
 #include "tilewright/hw/fpga_device_file.h"
@@ -114,10 +115,18 @@ int64_t FpgaNetwork::cycles() const {
   return sum;
 }
 
-size_t FpgaNetwork::structures() const {
-  std::set<int> all;
-  for (const Design& design : designs) all.insert(design.structure);
-  return all.size();
+size_t FpgaNetwork::used_designs() const {
+  int used = 0;
+  for (const Call& call : calls) used = std::max(used, call.design + 1);
+  return static_cast<size_t>(used);
+}
+
+std::vector<std::vector<const FpgaNetwork::Design*>> FpgaNetwork::by_structure() const {
+  std::map<int, std::vector<const Design*>> by_number;
+  for (const Design& design : designs) by_number[design.structure].push_back(&design);
+  std::vector<std::vector<const Design*>> all;
+  for (auto& [number, alike] : by_number) all.push_back(std::move(alike));
+  return all;
 }
 
 std::string serialise(const FpgaNetwork& network) {

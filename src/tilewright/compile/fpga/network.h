@@ -5,6 +5,8 @@
 //
 // A call names its design and its values. Designs of one structure differ in numbers alone
 // (accel/fpga/merge.h): the device is configured once for all of them, and gets a table for each.
+// A network of several launches has structures that serve more than one. Then each launch has all
+// of a structure's designs, those that only others call too: so all make the same Verilog.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +37,17 @@ struct FpgaNetwork {
   };
 
   hw::FpgaDevice device;
-  std::vector<Design> designs;
+  std::vector<Design> designs;  ///< those that are called come first
   std::vector<Value> values;
   std::vector<Call> calls;
   std::vector<int> inputs, outputs;  ///< values
   std::string constants;
 
-  int64_t cycles() const;     ///< of all calls, by the model
-  size_t structures() const;  ///< how many there are
+  int64_t cycles() const;       ///< of all calls, by the model
+  size_t used_designs() const;  ///< how many are called
+  /// Designs by structure, in the order of their numbers.
+  std::vector<std::vector<const Design*>> by_structure() const;
+  size_t structures() const { return by_structure().size(); }
 };
 
 std::string serialise(const FpgaNetwork& network);

@@ -6,7 +6,7 @@
 #include "tilewright/accel/common/rtl/lint.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/generated_rtl.h"
+#include "tilewright/driver/package_rtl.h"
 
 namespace tilewright::driver {
 namespace {
@@ -32,30 +32,53 @@ Status run_benches(const GeneratedRtl& made, nlohmann::ordered_json& json) {
   return {};
 }
 
-Result<int> rtl(const RtlOptions& options, bool as_json) {
-  const bool to_stdout = options.output == "-";
-  TW_TRY_STATUS(check_outputs({{}, {to_stdout ? "" : options.output}}, {}, as_json));
-  const GeneratedRtl made = TW_TRY(generated_rtl(options.input));
-  nlohmann::ordered_json json = document("rtl");
+/// Checks one design and writes its files; empty `folder`: none. Returns what the document says.
+Result<nlohmann::ordered_json> check_and_write(const GeneratedRtl& made, const RtlOptions& options,
+                                               const std::string& folder) {
+  nlohmann::ordered_json json;
   json["config"] = made.label;
+  if (!made.bitstream.empty()) json["bitstream"] = made.bitstream;
+  if (!made.folder.empty()) {
+    json["folder"] = made.folder;
+    say(made.label);
+  }
   if (options.lint) {
     TW_TRY_STATUS(accel::lint_clean(made.top, made.verilog));
     json["lint"] = "clean";
     say("lint: clean");
   }
   if (options.benches) TW_TRY_STATUS(run_benches(made, json));
-  if (!options.output.empty() && !to_stdout) {
-    TW_TRY_STATUS(write_rtl(made, options.output));
-    std::string names = made.top + ".v" + (made.text.empty() ? "" : ", " + made.file);
-    for (const auto& [name, text] : made.board) names += ", " + name;
-    if (!made.benches.empty()) names += fmt::format(" and {} benches", made.benches.size());
-    say(fmt::format("{}: {}", options.output, names));
+  if (folder.empty()) return json;
+  TW_TRY_STATUS(write_rtl(made, folder));
+  std::string names = made.top + ".v" + (made.text.empty() ? "" : ", " + made.file);
+  for (const auto& [name, text] : made.board) names += ", " + name;
+  if (!made.benches.empty()) names += fmt::format(" and {} benches", made.benches.size());
+  say(fmt::format("{}: {}", folder, names));
+  return json;
+}
+
+Result<int> rtl(const RtlOptions& options, bool as_json) {
+  const bool to_stdout = options.output == "-";
+  const std::string folder = to_stdout ? "" : options.output;
+  TW_TRY_STATUS(check_outputs({{}, {folder}}, {}, as_json));
+  nlohmann::ordered_json json = document("rtl");
+  std::string text;
+  if (options.input.is_package()) {
+    for (const GeneratedRtl& made : TW_TRY(package_rtl(options.input.program.subject.paths[0]))) {
+      const std::string own = folder.empty() ? "" : folder + "/" + made.folder;
+      json["designs"].push_back(TW_TRY(check_and_write(made, options, own)));
+      text += made.verilog;
+    }
+  } else {
+    const GeneratedRtl made = TW_TRY(generated_rtl(options.input));
+    json.update(TW_TRY(check_and_write(made, options, folder)));
+    text = made.verilog;
   }
   const bool silent = !to_stdout && (options.lint || options.benches || !options.output.empty());
   if (as_json)
     print_json(json);
   else if (!silent)
-    fmt::print("{}", made.verilog);
+    fmt::print("{}", text);
   return 0;
 }
 
@@ -64,7 +87,7 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
 void add_rtl(Verb app, VerbContext& context) {
   Verb verb = app.add_verb("rtl",
                            "Writes an accelerator, or a program for an FPGA, as Verilog, lints it, "
-                           "runs its unit benches");
+                           "runs its unit benches; of a package for an FPGA each design");
   auto options = std::make_shared<RtlOptions>();
   add_hardware_or_program(verb, options->input);
   verb.add_option("-o,--output", options->output, "folder (default: Verilog to stdout)");

@@ -11,6 +11,19 @@ namespace {
 
 constexpr uint32_t kStart = 1, kDone = 2, kIdle = 4;
 
+/// Puts the kernel's design on the board, and its numbers into the table.
+Status prepare(Board& board, const BoardKernel& kernel) {
+  TW_TRY_STATUS(check_identity(board, kernel.identity));
+  if (TW_TRY(board.read(kIdentityRegister)) != kernel.identity)
+    TW_TRY_STATUS(board.configure(kernel.identity));
+  if ((TW_TRY(board.read(kControlRegister)) & kIdle) == 0)
+    return fail(ErrorKind::Device, fmt::format("the kernel on {} is at work", board.name()), {},
+                "wait for who started it");
+  for (size_t n = 0; n < kernel.table.size(); ++n)
+    TW_TRY_STATUS(board.write(static_cast<uint32_t>(kTableRegister + 4 * n), kernel.table[n]));
+  return {};
+}
+
 Status write_address(Board& board, size_t argument, uint64_t address) {
   const auto at = static_cast<uint32_t>(kArgumentRegister + argument * kArgumentStride);
   TW_TRY_STATUS(board.write(at, static_cast<uint32_t>(address)));
@@ -55,24 +68,32 @@ Status wait_for(Board& board, uint32_t offset, uint32_t bits, const std::string&
 
 Status check_identity(Board& board, uint32_t identity) {
   const uint32_t there = TW_TRY(board.read(kIdentityRegister));
-  if (there == identity) return {};
+  if (there == identity || board.has_bitstream(identity)) return {};
   return fail(ErrorKind::Package, fmt::format("{} has another design", board.name()),
               fmt::format("needed is 0x{:08x}, there is 0x{:08x}", identity, there),
-              "load the bitstream that was made of this program (`tilewright rtl`)");
+              fmt::format("load the bitstream that was made of this program (`tilewright rtl`), or "
+                          "put it at {}/{}, from where it is loaded",
+                          kFirmwareFolder, bitstream_name(identity)));
 }
 
-Result<uint64_t> run_kernel(Board& board, uint32_t identity,
+std::string bitstream_name(uint32_t identity) {
+  return fmt::format("tilewright-{:08x}.bin", identity);
+}
+
+Status Board::configure(uint32_t identity) {
+  return fail(ErrorKind::Device, fmt::format("{} keeps the design that it has", name()),
+              fmt::format("needed is 0x{:08x}", identity));
+}
+
+Result<uint64_t> run_kernel(Board& board, const BoardKernel& kernel,
                             const std::vector<KernelArgument>& arguments, double limit_seconds) {
-  TW_TRY_STATUS(check_identity(board, identity));
+  TW_TRY_STATUS(prepare(board, kernel));
   const BoardMemory memory = board.memory();
   if (memory.address % kArgumentAlign != 0)
     return fail(ErrorKind::Device,
                 fmt::format("the memory of {} begins at an odd place", board.name()),
                 fmt::format("at 0x{:x}, no multiple of {}", memory.address, kArgumentAlign));
   const std::vector<uint64_t> places = TW_TRY(places_of(memory, arguments));
-  if ((TW_TRY(board.read(kControlRegister)) & kIdle) == 0)
-    return fail(ErrorKind::Device, fmt::format("the kernel on {} is at work", board.name()), {},
-                "wait for who started it");
   for (size_t a = 0; a < arguments.size(); ++a) {
     char* const there = memory.data + places[a];
     if (arguments[a].reads && arguments[a].data != nullptr)

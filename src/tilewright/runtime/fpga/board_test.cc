@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "tilewright/accel/common/rtl/lint.h"
+#include "tilewright/accel/fpga/merge.h"
 #include "tilewright/accel/fpga/rtl/board_files.h"
 #include "tilewright/accel/fpga/sim/tsim.h"
 #include "tilewright/accel/fpga/testing/matmul_design.h"
@@ -56,14 +57,40 @@ TEST(BoardSlow, AProductInVerilog) {
   ASSERT_TRUE(board) << to_string(board.error());
   for (int run = 0; run < 2; ++run) {
     bytes[2].assign(bytes[2].size(), '\0');
-    const auto cycles = run_kernel(**board, fpga::identity(design), arguments_of(bytes));
+    const auto cycles = run_kernel(**board, {fpga::identity(design)}, arguments_of(bytes));
     ASSERT_TRUE(cycles) << to_string(cycles.error());
     EXPECT_GT(*cycles, 100u);
     EXPECT_TRUE(bytes[2] == product);
   }
-  const auto other = run_kernel(**board, fpga::identity(design) + 1, arguments_of(bytes));
+  const auto other = run_kernel(**board, {fpga::identity(design) + 1}, arguments_of(bytes));
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().kind, ErrorKind::Package);
+}
+
+/// Products of two shapes: the same Verilog, with the numbers of one and then of the other.
+TEST(BoardSlow, TwoShapesInOneVerilog) {
+  fpga::testing::Matmul small = odd_product(), large = small;
+  large.m = 9;
+  large.k = 22;
+  const std::vector<fpga::testing::Matmul> shapes = {small, large};
+  const auto designs =
+      fpga::merge({fpga::testing::design_of(small), fpga::testing::design_of(large)});
+  ASSERT_TRUE(designs) << to_string(designs.error());
+  constexpr auto kTable = fpga::Numbers::Table;
+  EXPECT_EQ(identity((*designs)[0], kTable), identity((*designs)[1], kTable));
+  EXPECT_NE(identity((*designs)[0], kTable), identity((*designs)[0]));
+  const auto board = testing::VerilogBoard::make((*designs)[0], 1 << 16, 0x1'2345'0000, kTable);
+  ASSERT_TRUE(board) << to_string(board.error());
+  Rng rng(3);
+  for (const size_t i : {0, 1, 0}) {
+    std::vector<std::string> bytes = fpga::testing::arguments_of(shapes[i], rng);
+    const std::string product = fpga::testing::product_of(shapes[i], bytes);
+    const fpga::Design& design = (*designs)[i];
+    const auto cycles = run_kernel(
+        **board, {identity(design, kTable), verilog(design, kTable).table}, arguments_of(bytes));
+    ASSERT_TRUE(cycles) << to_string(cycles.error());
+    EXPECT_TRUE(bytes[2] == product);
+  }
 }
 
 /// VTA behind the same interface: what the functional simulator gives.
@@ -111,7 +138,7 @@ TEST(Board, FilesAsARoot) {
   ASSERT_TRUE(board) << to_string(board.error());
   std::string in = "abcde", out(5, '\0');
   const auto ran =
-      run_kernel(**board, 0x1234, {{in.data(), 5, true, false}, {out.data(), 5, false, true}});
+      run_kernel(**board, {0x1234}, {{in.data(), 5, true, false}, {out.data(), 5, false, true}});
   ASSERT_TRUE(ran) << to_string(ran.error());
   EXPECT_EQ(out, "bcdef");
   EXPECT_EQ(*ran, testing::FakeBoard::kCycles);
@@ -169,6 +196,40 @@ TEST(Board, SaysWhatIsMissing) {
   EXPECT_THAT(to_string(memory.error()), HasSubstr("modprobe u-dma-buf udmabuf7="));
 }
 
+TEST(Board, BitstreamsAreLoadedWhenTheyAreNeeded) {
+  testing::FakeBoard fake;
+  fake.start(5, [](testing::FakeBoard& board) {
+    *board.argument(0) = static_cast<char>(board.get(kIdentityRegister));
+    *(board.argument(0) + 1) = static_cast<char>(board.get(kTableRegister + 4));
+  });
+  fake.offer(6);
+  const auto board = open_uio({}, fake.root());
+  ASSERT_TRUE(board) << to_string(board.error());
+  std::string out(2, '\0');
+  const std::vector<KernelArgument> arguments = {{out.data(), 2, false, true}};
+  ASSERT_TRUE(run_kernel(**board, {5, {70, 71}}, arguments));
+  EXPECT_EQ(out, "\x05G");
+  ASSERT_TRUE(run_kernel(**board, {6, {80, 81}}, arguments));
+  EXPECT_EQ(out, "\x06Q");
+  const auto back = run_kernel(**board, {5}, arguments);
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().kind, ErrorKind::Package);
+  EXPECT_THAT(back.error().fix, HasSubstr("/lib/firmware/tilewright-00000005.bin"));
+}
+
+TEST(BoardSlow, ABitstreamOfAnotherProgramUnderThisName) {
+  testing::FakeBoard fake;
+  fake.start(1, {});
+  fake.offer(5, 4);
+  const auto board = open_uio({}, fake.root());
+  ASSERT_TRUE(board) << to_string(board.error());
+  const auto wrong = run_kernel(**board, {5}, {});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().kind, ErrorKind::Device);
+  EXPECT_THAT(wrong.error().why, HasSubstr("there is 0x00000004"));
+  EXPECT_THAT(wrong.error().why, HasSubstr("says: operating"));
+}
+
 TEST(Board, ArgumentsMustFit) {
   testing::FakeBoard fake;
   fake.start(1, {});
@@ -176,7 +237,7 @@ TEST(Board, ArgumentsMustFit) {
   ASSERT_TRUE(board) << to_string(board.error());
   std::string large(testing::FakeBoard::kMemory, 'x'), small = "x";
   const auto ran = run_kernel(
-      **board, 1, {{small.data(), 1, true, false}, {large.data(), large.size(), true, false}});
+      **board, {1}, {{small.data(), 1, true, false}, {large.data(), large.size(), true, false}});
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().kind, ErrorKind::Capacity);
   EXPECT_THAT(ran.error().why, HasSubstr("needs 69632 of 65536"));
@@ -188,7 +249,7 @@ TEST(Board, AKernelThatDoesNotEnd) {
   fake.set(kIdentityRegister, 1);
   const auto board = open_uio({}, fake.root());
   ASSERT_TRUE(board) << to_string(board.error());
-  const auto ran = run_kernel(**board, 1, {}, 0.01);
+  const auto ran = run_kernel(**board, {1}, {}, 0.01);
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().kind, ErrorKind::Device);
   EXPECT_THAT(ran.error().what, HasSubstr("did not end within 0.01 s"));

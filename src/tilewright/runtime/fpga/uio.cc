@@ -8,9 +8,11 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "tilewright/base/environment.h"
@@ -75,10 +77,24 @@ class Mapping {
   uint64_t bytes_;
 };
 
+/// Writes to a file of the kernel's: it is neither made nor replaced.
+Status write_attribute(const std::string& path, std::string_view text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool written =
+      file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (written) return {};
+  return fail(ErrorKind::Device, fmt::format("cannot write '{}' to '{}'", text, path),
+              std::strerror(error),
+              error == EACCES ? "run as a user who may load bitstreams" : kSteps);
+}
+
 class UioBoard final : public Board {
  public:
-  UioBoard(std::string name, Mapping registers, Mapping memory, uint64_t address)
-      : name_(std::move(name)),
+  UioBoard(std::string root, std::string name, Mapping registers, Mapping memory, uint64_t address)
+      : root_(std::move(root)),
+        name_(std::move(name)),
         registers_(std::move(registers)),
         memory_(std::move(memory)),
         address_(address) {}
@@ -98,7 +114,32 @@ class UioBoard final : public Board {
   }
   BoardMemory memory() const override { return {memory_.data(), memory_.bytes(), address_}; }
 
+  bool has_bitstream(uint32_t identity) const override {
+    return fs::exists(root_ + kFpgaManager + "/firmware") &&
+           fs::exists(fmt::format("{}{}/{}", root_, kFirmwareFolder, bitstream_name(identity)));
+  }
+  Status configure(uint32_t identity) override {
+    const std::string manager = root_ + kFpgaManager;
+    if (fs::exists(manager + "/flags"))  // 0: the whole FPGA
+      TW_TRY_STATUS(write_attribute(manager + "/flags", "0"));
+    TW_TRY_STATUS(write_attribute(manager + "/firmware", bitstream_name(identity)));
+    const auto begin = std::chrono::steady_clock::now();
+    uint32_t there = 0;
+    while ((there = TW_TRY(read(kIdentityRegister))) != identity) {
+      if (std::chrono::steady_clock::now() - begin > kConfiguring)
+        return fail(ErrorKind::Device, fmt::format("{} has no design after configuring", name_),
+                    fmt::format("needed is 0x{:08x}, there is 0x{:08x}; the FPGA manager says: {}",
+                                identity, there, read_file(manager + "/state").value_or("nothing")),
+                    fmt::format("is {} made of this program, and for this board?",
+                                bitstream_name(identity)));
+      std::this_thread::yield();
+    }
+    return {};
+  }
+
  private:
+  static constexpr std::chrono::seconds kConfiguring{2};  // after the write: it returns at the end
+
   Status inside(uint32_t offset) const {
     if (offset % 4 == 0 && offset + uint64_t{4} <= registers_.bytes()) return {};
     return fail(ErrorKind::Device, fmt::format("{} has no register at 0x{:x}", name_, offset),
@@ -109,7 +150,7 @@ class UioBoard final : public Board {
     return reinterpret_cast<volatile uint32_t*>(registers_.data() + offset);
   }
 
-  std::string name_;
+  std::string root_, name_;
   Mapping registers_, memory_;
   uint64_t address_;
 };
@@ -170,7 +211,7 @@ Result<std::unique_ptr<Board>> open_uio(const BoardNames& names, const std::stri
   Mapping registers = TW_TRY(Mapping::make(top + "/dev/" + uio, bytes, 0));
   SharedMemory memory = TW_TRY(map_memory(top, names.memory));
   return std::unique_ptr<Board>(std::make_unique<UioBoard>(
-      "/dev/" + uio, std::move(registers), std::move(memory.mapping), memory.address));
+      top, "/dev/" + uio, std::move(registers), std::move(memory.mapping), memory.address));
 }
 
 }  // namespace tilewright::runtime

@@ -1,5 +1,6 @@
 // Boards without a vendor's runtime, such as Zynq: Linux maps a design's registers as /dev/uioN,
 // and memory without gaps as u-dma-buf's /dev/NAME, or from a range that the kernel leaves alone.
+// Bitstreams in /lib/firmware are loaded through the kernel's FPGA manager.
 #pragma once
 
 #include <memory>
@@ -23,5 +24,9 @@ Result<std::unique_ptr<Board>> open_uio(const BoardNames& names, const std::stri
 
 /// Folders that describe u-dma-buf's and UIO's devices.
 inline constexpr const char *kUioClass = "/sys/class/uio", *kDmaClass = "/sys/class/u-dma-buf";
+/// The kernel's FPGA manager. A name that is written to its file `firmware` is that of a bitstream
+/// in /lib/firmware, which is then loaded. Kernels of the boards' vendors have that file.
+/// source: AMD, Linux Drivers, "FPGA programming using sysfs attributes"
+inline constexpr const char* kFpgaManager = "/sys/class/fpga_manager/fpga0";
 
 }  // namespace tilewright::runtime

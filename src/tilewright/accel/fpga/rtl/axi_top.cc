@@ -51,11 +51,11 @@ std::string connections_of(const Port& port, size_t p) {
 
 }  // namespace
 
-uint32_t identity(const Design& design) {
-  return accel::identity_of(verilog(design, Numbers::Fixed).text);
+uint32_t identity(const Design& design, Numbers numbers) {
+  return accel::identity_of(verilog(design, numbers).text);
 }
 
-std::string axi_top(const Design& design) {
+std::string axi_top(const Design& design, Numbers numbers) {
   std::string border, fixed, connections;
   for (size_t p = 0; p < design.ports.size(); ++p) {
     const char a = design.ports[p].writes ? 'w' : 'r';
@@ -91,7 +91,8 @@ module {1} (
       .s_rready(s_axi_control_rready), .s_rdata(s_axi_control_rdata), .busy(busy){6});
 endmodule
 )",
-                     design.name, kAxiTop, border, fixed, kTop, identity(design), connections);
+                     numbers == Numbers::Fixed ? design.name : "A design", kAxiTop, border, fixed,
+                     kTop, identity(design, numbers), connections);
 }
 
 }  // namespace tilewright::fpga

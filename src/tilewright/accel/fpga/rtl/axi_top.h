@@ -7,8 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tilewright/accel/fpga/design.h"
-#include "tilewright/base/result.h"
+#include "tilewright/accel/fpga/rtl/rtl.h"
 
 namespace tilewright::fpga {
 
@@ -16,11 +15,11 @@ namespace tilewright::fpga {
 inline constexpr const char* kAxiTop = "fpga_axi";
 
 /// What a design answers when it is asked which one it is: a number made of its Verilog, never 0.
-/// requires: rtl_supports(design).
-uint32_t identity(const Design& design);
+/// With a table designs that differ in numbers alone have the same. requires: rtl_supports(design).
+uint32_t identity(const Design& design, Numbers numbers = Numbers::Fixed);
 
-/// The module at the top alone; those below are in `verilog(design, Numbers::Fixed)`.
+/// The module at the top alone; those below are in `verilog(design, numbers)`.
 /// requires: rtl_supports(design).
-std::string axi_top(const Design& design);
+std::string axi_top(const Design& design, Numbers numbers = Numbers::Fixed);
 
 }  // namespace tilewright::fpga

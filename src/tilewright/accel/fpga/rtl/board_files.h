@@ -4,17 +4,26 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tilewright/accel/fpga/design.h"
+#include "tilewright/accel/fpga/rtl/rtl.h"
 
 namespace tilewright::fpga {
 
+/// Name and text of what vendors' tools need beside fpga_top.v: the module at the top,
+/// vivado_script and vivado_build. requires: rtl_supports(design).
+std::vector<std::pair<std::string, std::string>> board_files(const Design& design, Numbers numbers,
+                                                             const std::string& part,
+                                                             double clock_mhz,
+                                                             const std::string& bitstream);
+
 /// A script for Vivado, beside fpga_top.v and fpga_axi.v. Zynq: a system with the processor, the
 /// design at 0x43c00000 (UltraScale+: 0xa0000000) and its ports at the processor's memory, down to
-/// a bitstream. Other chips: the design alone, placed and routed, with its cells and its clock.
-/// `part`: as the vendor orders it.
-std::string vivado_script(const Design& design, const std::string& part, double clock_mhz);
+/// the file `bitstream`, as Linux loads it. Other chips: the design alone, placed and routed, with
+/// its cells and its clock. `part`: as the vendor orders it.
+std::string vivado_script(const Design& design, const std::string& part, double clock_mhz,
+                          const std::string& bitstream);
 
 /// A script for the shell that runs the other one; exit code 7 without Vivado.
 std::string vivado_build();

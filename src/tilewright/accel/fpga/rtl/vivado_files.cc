@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tilewright/accel/fpga/rtl/axi_top.h"
 #include "tilewright/accel/fpga/rtl/board_files.h"
 
 namespace tilewright::fpga {
@@ -9,7 +10,8 @@ namespace {
 
 /// What differs between the processors.
 struct Processor {
-  const char *ip, *settings, *automation, *clock, *reset, *control, *memory, *memory_clock, *base;
+  const char *ip, *settings, *automation, *clock, *reset, *control, *memory, *memory_clock, *base,
+      *family;  ///< as bootgen calls it
 };
 constexpr Processor kZynq = {"processing_system7",
                              "CONFIG.PCW_USE_S_AXI_HP0 1 CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ",
@@ -20,7 +22,8 @@ constexpr Processor kZynq = {"processing_system7",
                              "M_AXI_GP0",
                              "S_AXI_HP0",
                              "S_AXI_HP0_ACLK",
-                             "0x43c00000"};
+                             "0x43c00000",
+                             "zynq"};
 constexpr Processor kZynqUltraScale = {
     "zynq_ultra_ps_e",
     "CONFIG.PSU__USE__S_AXI_GP2 1 CONFIG.PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
@@ -31,9 +34,11 @@ constexpr Processor kZynqUltraScale = {
     "M_AXI_HPM0_FPD",
     "S_AXI_HP0_FPD",
     "saxihp0_fpd_aclk",
-    "0xa0000000"};
+    "0xa0000000",
+    "zynqmp"};
 
-std::string system_of(const Design& design, const Processor& processor, double clock_mhz) {
+std::string system_of(const Design& design, const Processor& processor, double clock_mhz,
+                      const std::string& bitstream) {
   const size_t ports = std::max<size_t>(design.ports.size(), 1);
   std::string memory;
   for (size_t p = 0; p < design.ports.size(); ++p)
@@ -66,11 +71,18 @@ set_property top system_wrapper [current_fileset]
 launch_runs impl_1 -to_step write_bitstream
 wait_on_run impl_1
 file copy -force [glob $here/vivado/*.runs/impl_1/system_wrapper.bit] $here/fpga_axi.bit
+# As Linux loads it: without its header, bytes turned round.
+set list [open $here/fpga_axi.bif w]
+puts $list "all: {{ $here/fpga_axi.bit }}"
+close $list
+exec bootgen -image $here/fpga_axi.bif -arch {12} -process_bitstream bin -w >@ stdout
+file rename -force $here/fpga_axi.bit.bin $here/{13}
 open_run impl_1
 )",
                      processor.ip, processor.automation, processor.settings, clock_mhz,
                      processor.control, processor.clock, ports, memory, processor.memory,
-                     processor.memory_clock, processor.reset, processor.base);
+                     processor.memory_clock, processor.reset, processor.base, processor.family,
+                     bitstream);
 }
 
 std::string alone(double clock_mhz) {
@@ -87,7 +99,8 @@ route_design
 
 }  // namespace
 
-std::string vivado_script(const Design& design, const std::string& part, double clock_mhz) {
+std::string vivado_script(const Design& design, const std::string& part, double clock_mhz,
+                          const std::string& bitstream) {
   const Processor* processor = part.starts_with("xc7z")   ? &kZynq
                                : part.starts_with("xczu") ? &kZynqUltraScale
                                                           : nullptr;
@@ -102,7 +115,17 @@ set_property top fpga_axi [current_fileset]
 report_timing_summary -file $here/timing.txt
 )",
       design.name, part,
-      processor != nullptr ? system_of(design, *processor, clock_mhz) : alone(clock_mhz));
+      processor != nullptr ? system_of(design, *processor, clock_mhz, bitstream)
+                           : alone(clock_mhz));
+}
+
+std::vector<std::pair<std::string, std::string>> board_files(const Design& design, Numbers numbers,
+                                                             const std::string& part,
+                                                             double clock_mhz,
+                                                             const std::string& bitstream) {
+  return {{fmt::format("{}.v", kAxiTop), axi_top(design, numbers)},
+          {"vivado.tcl", vivado_script(design, part, clock_mhz, bitstream)},
+          {"build.sh", vivado_build()}};
 }
 
 std::string vivado_build() {

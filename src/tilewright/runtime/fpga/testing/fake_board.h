@@ -1,5 +1,6 @@
 // For tests: a board as files, below a folder that open_uio takes for `/`. A thread is its design:
-// it waits for the start bit, calls a function and says that it is done.
+// it waits for the start bit, calls a function and says that it is done. It plays the kernel's FPGA
+// manager, too.
 #pragma once
 
 #include <fcntl.h>
@@ -50,6 +51,17 @@ class FakeBoard {
 
   const std::string& root() const { return root_; }
   void set(uint32_t offset, uint32_t value) { *at(offset) = value; }
+  uint32_t get(uint32_t offset) const { return *at(offset); }
+  /// Puts a bitstream where the board looks for it. `becomes`: what is there once it is loaded.
+  void offer(uint32_t identity, uint32_t becomes) {
+    std::filesystem::create_directories(root_ + kFpgaManager);
+    std::filesystem::create_directories(root_ + kFirmwareFolder);
+    put(root_ + kFpgaManager + "/firmware", "");
+    put(root_ + kFpgaManager + "/state", "operating");
+    put(root_ + kFirmwareFolder + "/" + bitstream_name(identity), std::to_string(becomes));
+    managed_ = true;
+  }
+  void offer(uint32_t identity) { offer(identity, identity); }
   /// Where argument `a` begins.
   char* argument(uint32_t a) const {
     const uint64_t low = *at(kArgumentRegister + a * kArgumentStride);
@@ -62,6 +74,7 @@ class FakeBoard {
     design_ = std::thread([this, work = std::move(work)] {
       while (!ended_) {
         std::this_thread::yield();
+        if (managed_) load_bitstream();
         if ((*at(kControlRegister) & 1) == 0) continue;
         std::atomic_thread_fence(std::memory_order_seq_cst);
         if (work) work(*this);
@@ -84,13 +97,23 @@ class FakeBoard {
     ::close(file);
     return static_cast<char*>(mapped);
   }
+  void load_bitstream() {
+    const std::string firmware = root_ + kFpgaManager + "/firmware";
+    const std::string name = read_file(firmware).value_or("");
+    if (name.empty()) return;
+    put(firmware, "");
+    const auto bitstream = read_file(root_ + kFirmwareFolder + "/" + name);
+    if (!bitstream) return;
+    std::memset(registers_ + kTableRegister, 0, kRegisters - kTableRegister);
+    set(kIdentityRegister, static_cast<uint32_t>(std::stoul(*bitstream)));
+  }
   volatile uint32_t* at(uint32_t offset) const {
     return reinterpret_cast<volatile uint32_t*>(registers_ + offset);
   }
 
   std::string root_;
   char *registers_ = nullptr, *memory_ = nullptr;
-  std::atomic<bool> ended_ = false;
+  std::atomic<bool> ended_ = false, managed_ = false;
   std::thread design_;
 };
 

@@ -110,7 +110,8 @@ class VerilogBoard final : public Board {
   }
   /// With the names that axi_top gives.
   static Result<std::unique_ptr<VerilogBoard>> make(const fpga::Design& design, uint64_t bytes,
-                                                    uint64_t address) {
+                                                    uint64_t address,
+                                                    fpga::Numbers numbers = fpga::Numbers::Fixed) {
     fpga::rtl::HarnessTop top;
     top.module = fpga::kAxiTop;
     top.clock = "ap_clk";
@@ -120,8 +121,8 @@ class VerilogBoard final : public Board {
           {"m_axi_gmem" + std::to_string(p), design.ports[p].writes, design.ports[p].channel});
     top.beat_bytes = design.bus.beat_bytes;
     top.burst_beats = design.bus.burst_beats;
-    return make(top, fpga::verilog(design, fpga::Numbers::Fixed).text + fpga::axi_top(design),
-                bytes, address);
+    return make(top, fpga::verilog(design, numbers).text + fpga::axi_top(design, numbers), bytes,
+                address);
   }
   ~VerilogBoard() override {
     find<void(void*)>("board_destroy")(model_);
