@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/graph/ir/fold.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
@@ -36,7 +37,8 @@ bool is_fpga_layer(const Group& group) {
 }
 
 /// Takes nodes away from the FPGA until every group that is left has a design. A group loses its
-/// last node first: what cannot be computed behind a sum.
+/// last node first: what cannot be computed behind a sum, and what only the C++ can, so that a
+/// package runs on all devices. A sum that only the C++ has stays.
 class FpgaPlacer {
  public:
   FpgaPlacer(const Graph& graph, const CompileOptions& options, FpgaMemo& memo)
@@ -87,12 +89,13 @@ class FpgaPlacer {
     options_.observer.step("designs", group.anchor, static_cast<int64_t>(graph_.nodes.size()),
                            name);
     const Result<const FpgaLayer*> layer = layer_of(group);
-    if (layer) {
-      layers_.push_back(*layer);
-      return {};
-    }
     const int last = group.nodes.back();
-    leave(last, layer.error(), last != group.anchor);
+    if (!layer)
+      leave(last, layer.error(), last != group.anchor);
+    else if ((*layer)->no_verilog && last != group.anchor)
+      leave(last, unsupported_layer((*layer)->no_verilog->what.c_str()), true);
+    else
+      layers_.push_back(*layer);
     return {};
   }
 
@@ -330,6 +333,11 @@ FpgaLayer best_layer(const Func& func, const hw::FpgaDevice& device) {
     best.order = std::move(order);
   }
   if (const Status cpp = check_cpp(program.func, device); !cpp) program.unscheduled = cpp.error();
+  const Result<fpga::Design> design = fpga_design(program.func, device);
+  if (!design)
+    best.no_verilog = design.error();
+  else if (const Status verilog = fpga::rtl_supports(*design); !verilog)
+    best.no_verilog = verilog.error();
   return best;
 }
 
@@ -351,8 +359,9 @@ Result<const FpgaLayer*> FpgaMemo::layer(const Func& func, const CompileOptions&
   if (!options.network || !options.network(workload)) return &best;
   const auto [known, first] = layers_.try_emplace("recorded " + workload);
   if (first)
-    known->second = {fpga_program(best.program.source, device, options.network), best.order,
-                     structures_++};
+    known->second = {.program = fpga_program(best.program.source, device, options.network),
+                     .order = best.order,
+                     .structure = structures_++};
   return &known->second;
 }
 

@@ -131,8 +131,8 @@ std::optional<std::vector<FpgaLayer>> shared_layers(const std::vector<FpgaUse>& 
     auto design = fpga_design(schedule->func, device);
     if (!design || !check_cpp(schedule->func, device)) return std::nullopt;
     designs.push_back(*std::move(design));
-    layers.push_back({scheduled_program(func, *std::move(schedule), device),
-                      std::move(choice->programs.orders[i]), 0});
+    layers.push_back({.program = scheduled_program(func, *std::move(schedule), device),
+                      .order = std::move(choice->programs.orders[i])});
   }
   const fpga::MergedDesigns merged = fpga::merge_alike(std::move(designs));
   if (static_cast<size_t>(merged.structures) == layers.size()) return std::nullopt;

@@ -21,6 +21,7 @@ namespace tilewright::compile {
 struct FpgaLayer {
   FpgaProgram program;
   std::optional<AxisOrder> order;  ///< of the program's weights; absent: as the model has them
+  std::optional<Error> no_verilog = {};  ///< why only the C++ has it
   /// Layers with the same number share a design: their programs differ in numbers alone.
   int structure = 0;
 };
