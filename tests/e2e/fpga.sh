@@ -165,7 +165,7 @@ exits 8 "all of which a board needs" "/lib/firmware/tilewright-" -- \
   run lenet5.twm --device fpga:uio
 "$program" -q compile twice.tw -o cpu.twm
 exits 2 "a package for processors" "compile it with --target fpga" -- rtl cpu.twm
-exits 0 "its layers" "1 layer, a design of its own" "cycles by the model" -- inspect lenet5.twm
+exits 0 "its layers" "1 layer on 1 design" "1 layer on 1 design, which other launches share" "cycles by the model" -- inspect lenet5.twm
 exits 0 "why" "design 0" "II 1" -- explain lenet5.onnx "${network[@]}"
 exits 0 "node by node" "every node agrees" -- \
   verify lenet5.onnx "${network[@]}" --against interp,ort --per-node

@@ -56,9 +56,8 @@ class FpgaRuntime final : public DeviceRuntime {
     const hw::FpgaDevice& device = network.device;
     LaunchSummary summary;
     summary.list = "accelerators";
-    summary.line =
-        fmt::format("{}: target {}, hardware {} ({}), {}", name, kFpgaTarget, device.name,
-                    fpga_label(device), layers_text(network.calls.size(), network.structures()));
+    summary.line = fmt::format("{}: target {}, hardware {} ({}), {}", name, kFpgaTarget,
+                               device.name, fpga_label(device), layers_text(network));
     summary.json = {{"program", name},
                     {"target", kFpgaTarget},
                     {"hw", device.name},

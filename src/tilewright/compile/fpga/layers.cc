@@ -278,12 +278,11 @@ class FpgaLaunchWriter {
   }
 
   LaunchCode finish() {
-    code_.notes[0].lines = {fmt::format("{}; {} cycles by the model",
-                                        layers_text(network_.calls.size(), network_.structures()),
-                                        network_.cycles())};
-    code_.device = kFpgaTarget;
     code_.kernel_count = static_cast<int64_t>(network_.designs.size());
     add_designs_of_other_launches();
+    code_.notes[0].lines = {
+        fmt::format("{}; {} cycles by the model", layers_text(network_), network_.cycles())};
+    code_.device = kFpgaTarget;
     code_.weight_bytes = static_cast<int64_t>(network_.constants.size());
     code_.bytes = serialise(network_);
     code_.detail = std::move(detail_);

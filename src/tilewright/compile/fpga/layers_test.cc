@@ -238,6 +238,7 @@ TEST(FpgaLayersSlow, LaunchesShareADesign) {
     EXPECT_EQ(launch.kernel_count, 1);
     const FpgaNetwork network = parse_fpga_network(launch.bytes).value();
     EXPECT_EQ(network.used_designs(), 1u);
+    EXPECT_EQ(layers_text(network), "1 layer on 1 design, which other launches share");
     const auto alike = network.by_structure();
     ASSERT_EQ(alike.size(), 1u);
     ASSERT_EQ(alike[0].size(), 2u);
@@ -329,7 +330,7 @@ TEST(FpgaLayers, ProductsAndWhatFollowsThem) {
   EXPECT_THAT(ops_at(places->nodes, graph::Where::Accelerator), ElementsAre("Conv", "Relu"));
   EXPECT_THAT(ops_at(places->nodes, graph::Where::Cpu),
               ElementsAre("Tanh", "GlobalAveragePool", "Conv"));
-  EXPECT_THAT(places->summary, HasSubstr("1 layer, a design of its own"));
+  EXPECT_THAT(places->summary, HasSubstr("1 layer on 1 design"));
   EXPECT_THAT(places->summary, HasSubstr("DSP"));
   // One channel for each group: nothing is summed over that a design could do side by side.
   const Status all = all_placed(places->nodes, "fpga");

@@ -169,10 +169,16 @@ Result<FpgaNetwork> parse_fpga_network(std::string_view code) {
 }
 
 std::string layers_text(size_t layers, size_t designs) {
-  if (layers == 1) return "1 layer, a design of its own";
+  if (layers == 1) return "1 layer on 1 design";
   return layers == designs
              ? fmt::format("{} layers, each a design of its own", layers)
              : fmt::format("{} layers on {} design{}", layers, designs, designs == 1 ? "" : "s");
+}
+
+std::string layers_text(const FpgaNetwork& network) {
+  const std::string text = layers_text(network.calls.size(), network.structures());
+  return network.designs.size() == network.used_designs() ? text
+                                                          : text + ", which other launches share";
 }
 
 Result<int64_t> param_bytes(const Param& param) {

@@ -56,6 +56,8 @@ Result<FpgaNetwork> parse_fpga_network(std::string_view code);
 
 /// `5 layers, each a design of its own`, `12 layers on 4 designs`.
 std::string layers_text(size_t layers, size_t designs);
+/// The same of the calls, and whether other launches have layers on their designs.
+std::string layers_text(const FpgaNetwork& network);
 
 /// Bytes of a parameter. errors: Unsupported (a symbolic shape).
 Result<int64_t> param_bytes(const Param& param);
