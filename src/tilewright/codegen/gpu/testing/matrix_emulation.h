@@ -19,7 +19,12 @@ inline hw::GpuTarget emulating_target() {
 }
 
 inline constexpr const char* kMatrixEmulation = R"c(
-#define TW_MATRIX_STATE __local u16 tw_exchange[32 * 384];
+/* PoCL 3.1 gives work-groups one memory for all where a __local array reaches functions by its name:
+   groups that ran at the same time exchanged their registers. By a pointer each has its own. */
+#define TW_MATRIX_STATE                       \
+  __local TW_ALIGNED u16 tw_words[32 * 384];  \
+  __local u16* tw_exchange = tw_words;        \
+  TW_FORGET(tw_exchange)
 #define TW_WARP (get_local_id(1) + get_local_size(1) * get_local_id(2))
 
 /* mma.m16n8k16 of 16-bit floats: A by rows, B by columns. */
