@@ -164,6 +164,8 @@ exits 0 "a Verilog for each design" "design 2 for zcu104: Gemm, Gemm_2, Gemm_3" 
 exits 8 "all of which a board needs" "/lib/firmware/tilewright-" -- \
   run lenet5.twm --device fpga:uio
 "$program" -q compile twice.tw -o cpu.twm
+exits 2 "a package says for which device it is" "leave them out" -- \
+  rtl lenet5.twm --target fpga --hw vu9p
 exits 2 "a package for processors" "compile it with --target fpga" -- rtl cpu.twm
 exits 0 "its layers" "1 layer on 1 design" "1 layer on 1 design, which other launches share" "cycles by the model" -- inspect lenet5.twm
 exits 0 "why" "design 0" "II 1" -- explain lenet5.onnx "${network[@]}"

@@ -64,6 +64,9 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
   nlohmann::ordered_json json = document("rtl");
   std::string text;
   if (options.input.is_package()) {
+    if (options.input.is_program())
+      return fail(ErrorKind::Usage, "a package says what it is for",
+                  "--target, --hw and --trace are for programs", "leave them out");
     for (const GeneratedRtl& made : TW_TRY(package_rtl(options.input.program.subject.paths[0]))) {
       const std::string own = folder.empty() ? "" : folder + "/" + made.folder;
       json["designs"].push_back(TW_TRY(check_and_write(made, options, own)));
