@@ -25,15 +25,12 @@ constexpr std::pair<vta::Bench, const char*> kBenches[] = {{vta::Bench::Queue, "
 Result<GeneratedRtl> generate(const vta::Config& config) {
   TW_TRY_STATUS(vta::check(config));
   TW_TRY_STATUS(vta::rtl_supports(config));
-  GeneratedRtl made{vta::label(config),
-                    vta::kTop,
-                    vta::verilog(config),
-                    {},
-                    {},
-                    fmt::format("{}.toml", vta::kTop),
-                    vta::to_toml(config),
-                    {},
-                    {}};
+  GeneratedRtl made;
+  made.label = vta::label(config);
+  made.top = vta::kTop;
+  made.verilog = vta::verilog(config);
+  made.file = fmt::format("{}.toml", vta::kTop);
+  made.text = vta::to_toml(config);
   for (const auto& [bench, name] : kBenches)
     made.benches.emplace_back(name, vta::testbench(config, bench, 1));
   if (vta::axi_supports(config))
@@ -43,15 +40,13 @@ Result<GeneratedRtl> generate(const vta::Config& config) {
 
 Result<GeneratedRtl> generate(const spatial::Design& design) {
   TW_TRY_STATUS(spatial::rtl_supports(design));
-  return GeneratedRtl{design.name,
-                      spatial::kTop,
-                      spatial::verilog(design),
-                      {},
-                      {},
-                      fmt::format("{}.toml", spatial::kTop),
-                      spatial::to_toml(design),
-                      {},
-                      {}};
+  GeneratedRtl made;
+  made.label = design.name;
+  made.top = spatial::kTop;
+  made.verilog = spatial::verilog(design);
+  made.file = fmt::format("{}.toml", spatial::kTop);
+  made.text = spatial::to_toml(design);
+  return made;
 }
 
 }  // namespace
@@ -90,15 +85,12 @@ Status add_board(const LoadedFpgaProgram& program, const fpga::Design& design, G
 Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program) {
   const fpga::Design design = TW_TRY(compile::fpga_design(program.program.func, program.device));
   TW_TRY_STATUS(fpga::rtl_supports(design));
-  GeneratedRtl made{fmt::format("{} for {}", program.program.func.name, program.device.name),
-                    fpga::kTop,
-                    fpga::verilog(design, fpga::Numbers::Fixed).text,
-                    {},
-                    {},
-                    "schedule.steps",
-                    program.steps,
-                    {},
-                    {}};
+  GeneratedRtl made;
+  made.label = fmt::format("{} for {}", program.program.func.name, program.device.name);
+  made.top = fpga::kTop;
+  made.verilog = fpga::verilog(design, fpga::Numbers::Fixed).text;
+  made.file = "schedule.steps";
+  made.text = program.steps;
   if (program.device.family != hw::FpgaFamily::Ice40)
     TW_TRY_STATUS(add_board(program, design, made));
   return made;

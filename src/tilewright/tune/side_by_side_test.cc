@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tilewright/base/rng.h"
@@ -122,6 +123,15 @@ TunerOptions beside(DrawnOrder& judge, int64_t trials) {
   options.trials = trials;
   options.batches = &judge;
   return options;
+}
+
+/// Sixteen batches are out; four full ones of eight are shared out among them.
+TEST(SideBySide, OfEachTaskAboutOneFullBatchIsOut) {
+  DrawnOrder judge(8, 1);
+  Tuner tuner(grid_tasks(4), beside(judge, 150));
+  EXPECT_EQ(*tuner.run(), search::Stop::Trials);
+  EXPECT_EQ(judge.most_out, 16u);
+  EXPECT_EQ(*std::max_element(judge.sizes.begin(), judge.sizes.end()), 2u);
 }
 
 TEST(SideBySide, SpendsAllTrialsInWhateverOrderBatchesAreDone) {

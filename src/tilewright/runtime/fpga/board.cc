@@ -14,11 +14,11 @@ constexpr uint32_t kStart = 1, kDone = 2, kIdle = 4;
 /// Puts the kernel's design on the board, and its numbers into the table.
 Status prepare(Board& board, const BoardKernel& kernel) {
   TW_TRY_STATUS(check_identity(board, kernel.identity));
-  if (TW_TRY(board.read(kIdentityRegister)) != kernel.identity)
-    TW_TRY_STATUS(board.configure(kernel.identity));
-  if ((TW_TRY(board.read(kControlRegister)) & kIdle) == 0)
+  if ((TW_TRY(board.read(kControlRegister)) & kIdle) == 0)  // no design is replaced at work
     return fail(ErrorKind::Device, fmt::format("the kernel on {} is at work", board.name()), {},
                 "wait for who started it");
+  if (TW_TRY(board.read(kIdentityRegister)) != kernel.identity)
+    TW_TRY_STATUS(board.configure(kernel.identity));
   for (size_t n = 0; n < kernel.table.size(); ++n)
     TW_TRY_STATUS(board.write(static_cast<uint32_t>(kTableRegister + 4 * n), kernel.table[n]));
   return {};

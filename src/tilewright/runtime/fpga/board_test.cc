@@ -217,6 +217,19 @@ TEST(Board, BitstreamsAreLoadedWhenTheyAreNeeded) {
   EXPECT_THAT(back.error().fix, HasSubstr("/lib/firmware/tilewright-00000005.bin"));
 }
 
+TEST(Board, ADesignAtWorkIsNotReplaced) {
+  testing::FakeBoard fake;
+  fake.set(kIdentityRegister, 1);
+  fake.set(kControlRegister, 1);  // somebody else's run
+  fake.offer(5);
+  const auto board = open_uio({}, fake.root());
+  ASSERT_TRUE(board) << to_string(board.error());
+  const auto ran = run_kernel(**board, {5}, {});
+  ASSERT_FALSE(ran);
+  EXPECT_THAT(ran.error().what, HasSubstr("is at work"));
+  EXPECT_EQ(read_file(fake.root() + kFpgaManager + "/firmware").value(), "");
+}
+
 TEST(BoardSlow, ABitstreamOfAnotherProgramUnderThisName) {
   testing::FakeBoard fake;
   fake.start(1, {});
