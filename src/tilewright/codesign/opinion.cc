@@ -17,9 +17,12 @@ double number(int64_t value) { return static_cast<double>(value); }
 /// other alone; each with the lanes that the unit has for it.
 struct Side {
   double extent = 1, lanes = 1;
-  double bytes = 0;           ///< of the factor, once
-  double cycles_of_byte = 0;  ///< at the memory port
-  double lane_bytes = 1;      ///< that a step reads
+  double bytes = 0;          ///< of the factor, once
+  double per_beat = 8;       ///< bytes that the memory port takes in a cycle
+  uint32_t loops = 0;        ///< its own, as bits
+  double lane_bytes = 1;     ///< that a step reads
+  double bytes_at_once = 1;  ///< that a LOAD writes
+  double accesses() const { return bytes / bytes_at_once; }
 };
 
 /// Cycles per byte of runs of `run` bytes.
@@ -29,8 +32,35 @@ double port_cycles(const spatial::Design& design, double run, double per_beat) {
   return std::max(number(design.timing.read_latency), beats + design.timing.burst_gap) / burst;
 }
 
-double run_of(const cost::SpatialTensor& tensor, double bytes) {
-  return tensor.packed ? bytes : number(tensor.dims.back().extent * tensor.element_bytes);
+/// Bytes of a tensor that follow each other in DRAM where a tile has `held` positions of the loops
+/// `own`, the inner ones first, and all of those that are summed over.
+double run_of(const SpatialUnit& unit, int number_of_tensor, uint32_t own, double held) {
+  const cost::SpatialTensor& tensor = unit.layer.tensors[static_cast<size_t>(number_of_tensor)];
+  double run = number(tensor.element_bytes);
+  for (size_t dim = tensor.dims.size(); dim-- > 0;) {
+    const cost::SpatialDim& at = tensor.dims[dim];
+    double positions = 1, stride = 1;
+    bool sums = false, others = false;
+    for (const cost::SpatialTerm& term : at.terms) {
+      const cost::SpatialLoop& loop = unit.layer.loops[static_cast<size_t>(term.loop)];
+      if (loop.reduces) {
+        sums = sums || loop.extent > 1;
+      } else if (unit.in(own, term.loop)) {
+        positions *= number(loop.extent);
+        stride = number(term.stride);
+      } else {
+        others = others || loop.extent > 1;
+      }
+    }
+    // Rows between those that a window of one row needs are not loaded.
+    const bool skips = stride > 1 && !sums && dim + 1 < tensor.dims.size();
+    if (others || skips) break;
+    const double share = std::min(1.0, held / positions);
+    run *= std::max(1.0, number(at.extent) * share);
+    if (share < 1) break;
+    held /= positions;
+  }
+  return run;
 }
 
 Side side_of(const SpatialUnit& unit, int factor) {
@@ -44,29 +74,53 @@ Side side_of(const SpatialUnit& unit, int factor) {
     whole.size[l] = unit.layer.loops[l].extent;
     if (unit.layer.loops[l].reduces || unit.in(unit.moves[static_cast<size_t>(other)], loop))
       continue;
+    side.loops |= uint32_t{1} << loop;
     side.extent *= number(whole.size[l]);
     side.lanes *= number(std::min(unit.lanes[l], whole.size[l]));
   }
   side.bytes = number(unit.transfer(tensor, whole).bytes());
-  const double per_beat = unit.gathers[static_cast<size_t>(factor)] ? 1 : design.bus_bytes;
-  side.cycles_of_byte = port_cycles(
-      design, run_of(unit.layer.tensors[static_cast<size_t>(tensor)], side.bytes), per_beat);
-  if (unit.gathers[static_cast<size_t>(factor)])
-    side.cycles_of_byte = std::max(1.0, side.cycles_of_byte);
+  side.per_beat = unit.gathers[static_cast<size_t>(factor)] ? 1.0 : number(design.bus_bytes);
+  side.bytes_at_once = std::min(side.per_beat, number(design.bank_bytes));
   side.lane_bytes = number(
       std::min(unit.lanes[static_cast<size_t>(lane)], whole.size[static_cast<size_t>(lane)]) *
       unit.fetches(factor));
   return side;
 }
 
-double store_cycles(const SpatialUnit& unit, double bytes) {
+/// Of the factor, once, in tiles with `held` positions of its own loops.
+double load_cycles(const SpatialUnit& unit, int factor, const Side& side, double held) {
+  const int tensor = factor == 0 ? unit.choice.first : unit.choice.second();
+  const double run = unit.layer.tensors[static_cast<size_t>(tensor)].packed
+                         ? side.bytes * held / side.extent
+                         : run_of(unit, tensor, side.loops, held);
+  const double cycles = port_cycles(unit.design, run, side.per_beat);
+  return side.bytes * (side.per_beat > 1 ? cycles : std::max(1.0, cycles));
+}
+
+double store_cycles(const SpatialUnit& unit, double bytes, double run) {
   const spatial::Design& design = unit.design;
-  const double run = run_of(unit.layer.tensors[cost::kSpatialResult], bytes);
   const double beats = std::max(1.0, number(design.bank_bytes) / design.bus_bytes);
   const double row =
       std::ceil(run / design.burst_bytes) * design.timing.store_row_overhead +
       std::ceil(run / design.bank_bytes) * (beats + design.timing.store_element_extra);
   return bytes / run * row;
+}
+
+/// The share of the banks that a step reads: a LOAD that wants one of these waits, or the array
+/// does.
+double banks_taken(const SpatialUnit& unit, const Side& a, const Side& b) {
+  const double bank = number(unit.design.bank_bytes), banks = number(unit.design.banks);
+  const double words =
+      std::ceil(a.lane_bytes / bank) + (unit.stationary ? 0 : std::ceil(b.lane_bytes / bank));
+  return std::min(1.0, words / banks);
+}
+
+/// Sums of a tile, of which there are two copies. They have four bytes, and what stays a part of
+/// the same memory; a part of it whose lane has no position of the layer holds none.
+double sums_held(const SpatialUnit& unit, const Side& a, const Side& b) {
+  const double bytes =
+      number(unit.design.local_bytes()) - (unit.stationary ? number(unit.design.units()) : 0.0);
+  return std::max(1.0, std::floor(bytes / (8.0 * number(unit.parts)))) * a.lanes * b.lanes;
 }
 
 /// The fastest of some tiles that fit, of one choice.
@@ -83,15 +137,13 @@ LayerOpinion of_choice(const SpatialUnit& unit) {
     best.steps *= number(cost::ceil_div(unit.layer.loops[l].extent, unit.lanes[l]));
   }
   const double line = number(unit.line_bytes());
+  const double taken = banks_taken(unit, a, b);
   const double accesses = (a.lane_bytes + (unit.stationary ? 0 : b.lane_bytes)) / line;
   const double array = best.steps * std::max(1.0, accesses);
-  const double store = store_cycles(unit, best.store_bytes);
   const double overhead =
       number(design.timing.compute_overhead + 1 + unit.fill) + (unit.stationary ? design.rows : 0);
-  // Two copies of each buffer; sums have four bytes, and what stays a part of the same memory.
-  const double sums =
-      (number(design.local_bytes()) - (unit.stationary ? number(design.units()) : 0.0)) / 8;
-  const double spad = number(design.spad_bytes()) / 2;
+  const double sums = sums_held(unit, a, b);
+  const double spad = number(design.spad_bytes()) / 2;  // two copies of each buffer
   best.cycles = std::numeric_limits<double>::infinity();
   for (double wide = std::min(b.lanes, b.extent);; wide = std::min(2 * wide, b.extent)) {
     for (double high = std::clamp(sums / wide, a.lanes, a.extent), tries = 0; tries < 4;
@@ -99,7 +151,12 @@ LayerOpinion of_choice(const SpatialUnit& unit) {
       const double over_a = std::ceil(a.extent / high), over_b = std::ceil(b.extent / wide);
       const double held_a = a.bytes * high / a.extent, held_b = b.bytes * wide / b.extent;
       double loads_a = over_b, loads_b = over_a, pieces = 1;
-      const double cycles_a = a.bytes * a.cycles_of_byte, cycles_b = b.bytes * b.cycles_of_byte;
+      const double cycles_a = load_cycles(unit, 0, a, high),
+                   cycles_b = load_cycles(unit, 1, b, wide);
+      const double store =
+          store_cycles(unit, best.store_bytes,
+                       std::max(run_of(unit, cost::kSpatialResult, a.loops, high),
+                                run_of(unit, cost::kSpatialResult, b.loops, wide)));
       // With all that is summed over in the scratchpad, one of the two stays for a whole row.
       if (held_a + held_b <= spad)
         (cycles_a * over_b < cycles_b * over_a ? loads_b : loads_a) = 1;
@@ -107,9 +164,11 @@ LayerOpinion of_choice(const SpatialUnit& unit) {
         pieces = std::ceil((held_a + held_b) / spad);
       const double load = cycles_a * loads_a + cycles_b * loads_b;
       const double computes = over_a * over_b * pieces;
-      const double first = (held_a * a.cycles_of_byte + held_b * b.cycles_of_byte) / pieces;
-      const double cycles =
-          first + std::max({array + computes * overhead, load, store}) + store / (over_a * over_b);
+      const double first = (cycles_a * high / a.extent + cycles_b * wide / b.extent) / pieces;
+      const double busy = std::max({array + computes * overhead, load, store});
+      const double writes = a.accesses() * loads_a + b.accesses() * loads_b;
+      const double waits = writes * taken * array / busy;
+      const double cycles = first + busy + waits + store / (over_a * over_b);
       if (cycles >= best.cycles) continue;
       best.cycles = cycles;
       best.load_bytes = a.bytes * loads_a + b.bytes * loads_b;

@@ -46,12 +46,12 @@ std::string shape_of(const SpatialLayer& layer) {
 /// The tile of which every other one is a multiple, or nearly.
 cost::SpatialMapping smallest(const Design& design, const SpatialLayer& layer,
                               const cost::SpatialChoice& choice) {
-  const cost::SpatialUnit unit(design, layer, choice);
+  const cost::SpatialEvaluator evaluator(design, layer, choice);
   cost::SpatialMapping mapping;
   mapping.choice = choice;
   mapping.copies = {1, 1, 1};
-  for (int loop = 0; loop < unit.loops; ++loop)
-    mapping.tile[loop] = cost::tile_sizes(layer.loops[loop].extent, unit.lanes[loop]).front();
+  for (int loop = 0; loop < evaluator.unit().loops; ++loop)
+    mapping.tile[loop] = cost::tile_sizes(evaluator, loop).front();
   return mapping;
 }
 

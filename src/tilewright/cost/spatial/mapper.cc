@@ -31,6 +31,20 @@ std::vector<int64_t> thinned(const std::vector<int64_t>& sizes, size_t wanted) {
   return kept;
 }
 
+/// Sizes that make a number of equal parts, and those rounded up to whole lanes; ascending.
+std::vector<int64_t> whole_lanes(int64_t extent, int64_t lanes) {
+  std::vector<int64_t> sizes;
+  for (int64_t parts = 1; parts <= extent; ++parts) {
+    const int64_t size = ceil_div(extent, parts);
+    sizes.push_back(std::min(extent, ceil_div(size, lanes) * lanes));
+    if (lanes > 1 && size < lanes) break;  // fewer lanes than there are waste the array
+    if (size == 1) break;
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
 class Mapper {
  public:
   Mapper(const spatial::Design& design, const SpatialLayer& layer,
@@ -87,11 +101,12 @@ class Mapper {
     return std::max(steps, most);
   }
 
-  std::vector<std::vector<int64_t>> sizes_of(const SpatialUnit& unit) {
+  std::vector<std::vector<int64_t>> sizes_of(const SpatialEvaluator& evaluator) {
+    const SpatialUnit& unit = evaluator.unit();
     std::vector<std::vector<int64_t>> sizes;
     double product = 1;
     for (int loop = 0; loop < unit.loops; ++loop) {
-      sizes.push_back(tile_sizes(layer_.loops[loop].extent, unit.lanes[loop]));
+      sizes.push_back(tile_sizes(evaluator, loop));
       product *= double(sizes.back().size());
     }
     while (!options_.brute_force && product > double(options_.tiles)) {
@@ -121,7 +136,7 @@ class Mapper {
   /// Looks at a few tiles of a choice, to have a bound for all others.
   void sample(SpatialEvaluator& evaluator) {
     constexpr size_t kSizes = 3, kTiles = 6;
-    auto sizes = sizes_of(evaluator.unit());
+    auto sizes = sizes_of(evaluator);
     for (std::vector<int64_t>& of_loop : sizes) of_loop = thinned(of_loop, kSizes);
     const std::vector<Candidate> candidates = candidates_of(evaluator, sizes);
     for (size_t i = 0; i < std::min(kTiles, candidates.size()); ++i)
@@ -186,7 +201,7 @@ class Mapper {
   }
 
   void search(SpatialEvaluator& evaluator) {
-    const std::vector<Candidate> candidates = candidates_of(evaluator, sizes_of(evaluator.unit()));
+    const std::vector<Candidate> candidates = candidates_of(evaluator, sizes_of(evaluator));
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (!options_.brute_force && candidates[i].least >= cycles_) {
         best_.skipped += int64_t(candidates.size() - i);
@@ -274,16 +289,17 @@ std::vector<SpatialChoice> distinct_choices(const spatial::Design& design,
   return found;
 }
 
-std::vector<int64_t> tile_sizes(int64_t extent, int64_t lanes) {
-  std::vector<int64_t> sizes;
-  for (int64_t parts = 1; parts <= extent; ++parts) {
-    const int64_t size = ceil_div(extent, parts);
-    sizes.push_back(std::min(extent, ceil_div(size, lanes) * lanes));
-    if (lanes > 1 && size < lanes) break;  // fewer lanes than there are waste the array
-    if (size == 1) break;
+std::vector<int64_t> tile_sizes(const SpatialEvaluator& evaluator, int loop) {
+  const SpatialUnit& unit = evaluator.unit();
+  std::vector<int64_t> sizes = whole_lanes(unit.layer.loops[loop].extent, unit.lanes[loop]);
+  SpatialMapping alone;
+  alone.choice = unit.choice;
+  alone.copies = {1, 1, 1};
+  alone.tile.fill(1);
+  for (alone.tile[loop] = sizes.front(); alone.tile[loop] > 1 && !evaluator.fits(alone);) {
+    alone.tile[loop] = ceil_div(alone.tile[loop], 2);
+    sizes.insert(sizes.begin(), alone.tile[loop]);
   }
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }
 

@@ -33,8 +33,9 @@ std::vector<SpatialChoice> distinct_choices(const spatial::Design& design,
                                             const SpatialLayer& layer);
 
 /// Tiles that the mapper considers for a loop: sizes that make a number of equal parts, and those
-/// rounded up to whole lanes; ascending.
-std::vector<int64_t> tile_sizes(int64_t extent, int64_t lanes);
+/// rounded up to whole lanes. Where so many lanes are too many for a memory, whatever the other
+/// loops have, halves of them, too: 1 024 lanes for outputs, but biases for 512. Ascending.
+std::vector<int64_t> tile_sizes(const SpatialEvaluator& evaluator, int loop);
 
 /// Over all choices, tiles of `tile_sizes`, orders and copies, by SpatialEvaluator::cycles; ties go
 /// to what comes first. The cost of the best is that of `evaluate`. Nothing: no tile fits.

@@ -43,6 +43,27 @@ TEST(SpatialMapperSlow, EqualsBruteForce) {
               static_cast<long long>(predicted), static_cast<long long>(all));
 }
 
+// 1 024 lanes for 600 outputs, of which a tile may have 512, by its biases: so tiles have half of
+// them, and the mapper is not left with choices whose lanes lie along seven pixels.
+TEST(SpatialMapper, LanesThatFitNoMemoryAreHalved) {
+  spatial::Design design;
+  design.unit = spatial::Unit::Gemv;
+  design.rows = design.cols = 32;
+  SpatialLayer layer = conv2d({.inputs = 96, .outputs = 600, .height = 7, .width = 7, .kernel = 1});
+  layer.biased = true;
+  const int k = layer.find("k");
+  for (const SpatialChoice& choice : choices(design, layer)) {
+    const SpatialEvaluator evaluator(design, layer, choice);
+    if (evaluator.unit().lanes[k] < 1024) continue;
+    EXPECT_EQ(tile_sizes(evaluator, k), (std::vector<int64_t>{300, 600}));
+  }
+  const auto best = best_mapping(design, layer);
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->mapping.tile[k], 300);
+  // With lanes along pixels it has a step for each output, row and input.
+  EXPECT_LT(best->cost.cycles, 600.0 * 7 * 96 / 4);
+}
+
 // What is known of the layer on other designs changes how soon mappings are skipped, nothing else.
 TEST(SpatialMapperSlow, KnownMappingsDoNotChangeTheResult) {
   CaseDraw draw(11);

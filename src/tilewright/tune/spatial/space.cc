@@ -86,7 +86,7 @@ std::vector<int64_t> SpatialSpace::sizes_of(int loop, const SpatialChoice& choic
   const bool own = loop == choice.i || loop == choice.j || loop == choice.k;
   if (options_.calls_only && !own) return {1};
   if (options_.form != SpatialForm::All) return divisors(extent);
-  return cost::tile_sizes(extent, cost::SpatialUnit(design_, given(), choice).lanes[loop]);
+  return cost::tile_sizes(cost::SpatialEvaluator(design_, given(), choice), loop);
 }
 
 /// One decision for each set of sizes: the lanes of a loop, and so its sizes, differ by choice.
