@@ -43,7 +43,8 @@ std::string shape_of(const SpatialLayer& layer) {
   return text;
 }
 
-/// The tile of which every other one is a multiple, or nearly.
+/// The tile of which every other one is a multiple, or nearly; where none fits, the smallest there
+/// is.
 cost::SpatialMapping smallest(const Design& design, const SpatialLayer& layer,
                               const cost::SpatialChoice& choice) {
   const cost::SpatialEvaluator evaluator(design, layer, choice);

@@ -177,7 +177,7 @@ TEST(SpatialNetwork, SaysWhyALayerDoesNotFit) {
   ASSERT_FALSE(can);
   EXPECT_EQ(can.error().kind, ErrorKind::Capacity);
   EXPECT_EQ(can.error().why,
-            "scratchpad: 4.1 KiB of 0 KiB (input 1 x 0.1 KiB, weights 1 x 4.0 KiB)");
+            "scratchpad: 0.1 KiB of 0 KiB (input 1 x 0.1 KiB, weights 1 x 0.1 KiB)");
 }
 
 }  // namespace
