@@ -22,7 +22,7 @@ struct Side {
   uint32_t loops = 0;        ///< its own, as bits
   double lane_bytes = 1;     ///< that a step reads
   double bytes_at_once = 1;  ///< that a LOAD writes
-  double accesses() const { return bytes / bytes_at_once; }
+  double accesses() const { return bytes / bytes_at_once; }  ///< of the scratchpad, by its LOADs
 };
 
 /// Cycles per byte of runs of `run` bytes.
@@ -34,8 +34,8 @@ double port_cycles(const spatial::Design& design, double run, double per_beat) {
 
 /// Bytes of a tensor that follow each other in DRAM where a tile has `held` positions of the loops
 /// `own`, the inner ones first, and all of those that are summed over.
-double run_of(const SpatialUnit& unit, int number_of_tensor, uint32_t own, double held) {
-  const cost::SpatialTensor& tensor = unit.layer.tensors[static_cast<size_t>(number_of_tensor)];
+double run_of(const SpatialUnit& unit, int index, uint32_t own, double held) {
+  const cost::SpatialTensor& tensor = unit.layer.tensors[static_cast<size_t>(index)];
   double run = number(tensor.element_bytes);
   for (size_t dim = tensor.dims.size(); dim-- > 0;) {
     const cost::SpatialDim& at = tensor.dims[dim];
@@ -166,6 +166,7 @@ LayerOpinion of_choice(const SpatialUnit& unit) {
       const double computes = over_a * over_b * pieces;
       const double first = (cycles_a * high / a.extent + cycles_b * wide / b.extent) / pieces;
       const double busy = std::max({array + computes * overhead, load, store});
+      // While the array works, a LOAD's write finds its bank taken as often as steps read it.
       const double writes = a.accesses() * loads_a + b.accesses() * loads_b;
       const double waits = writes * taken * array / busy;
       const double cycles = first + busy + waits + store / (over_a * over_b);
