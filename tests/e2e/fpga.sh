@@ -167,6 +167,11 @@ exits 8 "all of which a board needs" "/lib/firmware/tilewright-" -- \
 exits 2 "a package says for which device it is" "leave them out" -- \
   rtl lenet5.twm --target fpga --hw vu9p
 exits 2 "a package for processors" "compile it with --target fpga" -- rtl cpu.twm
+exits 0 "its kernels as C++" "for zcu104, 4 processes" -- hls lenet5.twm -o kernels
+holds "every layer is in one table" bash -c \
+  '[ "$(tail -q -n +2 kernels/*/table.csv | cut -d, -f1 | sort | uniq | wc -l)" = 5 ]'
+exits 2 "a package and a device" "--hw and --trace are for programs" -- hls lenet5.twm --hw vu9p -o none
+exits 2 "C++ of a package for processors" "compile it with --target fpga" -- hls cpu.twm -o none
 exits 0 "its layers" "1 layer on 1 design" "1 layer on 1 design, which other launches share" "cycles by the model" -- inspect lenet5.twm
 exits 0 "why" "design 0" "II 1" -- explain lenet5.onnx "${network[@]}"
 exits 0 "node by node" "every node agrees" -- \

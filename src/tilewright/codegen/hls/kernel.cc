@@ -259,14 +259,16 @@ class KernelWriter {
           fmt::format("hls::stream_of_blocks<{}, {}>& {}", text.type, text.slots, text.id));
       arguments.push_back(text.id);
     }
-    for (const Scalar& s : func_.scalars) {
-      parameters.push_back("i64 " + scope_.names.of(s.var));
-      arguments.push_back(scope_.names.of(s.var));
-    }
     CText body;
     body.indent = 1;
     TW_TRY_STATUS(write_hls_statements(balance_sums(process.body, func_.math), scope_,
                                        HlsProcessText{&locks, &ports}, body));
+    for (const Scalar& s : func_.scalars) {
+      const std::string id = scope_.names.of(s.var);
+      if (!mentions(body.text, id)) continue;
+      parameters.push_back("i64 " + id);
+      arguments.push_back(id);
+    }
     functions_.text += fmt::format("static void {}({}) {{\n{}}}\n\n", name,
                                    fmt::join(parameters, ", "), body.text);
     return {};

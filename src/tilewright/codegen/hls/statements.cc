@@ -20,16 +20,6 @@ CDialect dialect_of(HlsDialect dialect) {
   return out;
 }
 
-/// Whether `id` stands in `text` as a word.
-bool mentions(const std::string& text, const std::string& id) {
-  const auto part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at + 1)) {
-    const size_t end = at + id.size();
-    if ((at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]))) return true;
-  }
-  return false;
-}
-
 bool has_loop(const Stmt& body) {
   bool found = false;
   walk(body, [&](const Stmt& s) { found = found || s.as<For>() != nullptr; });
@@ -223,6 +213,15 @@ void HlsExprs::assign(const Buffer& buffer, const std::vector<Expr>& indices,
   else
     out.line(fmt::format("tw_put<{}>({}, {}, {});", c_storage_type(buffer.dtype()), port->second,
                          at, text));
+}
+
+bool mentions(const std::string& text, const std::string& id) {
+  const auto part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at + 1)) {
+    const size_t end = at + id.size();
+    if ((at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]))) return true;
+  }
+  return false;
 }
 
 std::string hls_element_type(const HlsScope& scope, const Buffer& buffer) {

@@ -34,6 +34,8 @@ class HlsExprs : public CExprWriter {
   std::map<Buffer, std::string> ports_;
 };
 
+/// Whether `id` stands in `text` as a word.
+bool mentions(const std::string& text, const std::string& id);
 /// The type of one element of a memory on chip.
 std::string hls_element_type(const HlsScope& scope, const Buffer& buffer);
 /// `[16][30]`. errors: Unsupported (an extent without an upper bound).

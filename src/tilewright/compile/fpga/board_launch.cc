@@ -6,7 +6,7 @@
 
 #include "tilewright/accel/fpga/rtl/axi_top.h"
 #include "tilewright/base/environment.h"
-#include "tilewright/codegen/hls/hls.h"
+#include "tilewright/compile/fpga/cpp_kernels.h"
 #include "tilewright/runtime/fpga/xrt.h"
 
 namespace tilewright::compile {
@@ -49,8 +49,9 @@ struct XrtPort {
 
 class XrtFpgaKernel final : public FpgaKernel {
  public:
-  XrtFpgaKernel(std::vector<XrtPort> ports, std::unique_ptr<runtime::XrtKernel> kernel)
-      : ports_(std::move(ports)), kernel_(std::move(kernel)) {}
+  XrtFpgaKernel(std::vector<XrtPort> ports, std::vector<int64_t> row,
+                std::shared_ptr<runtime::XrtKernel> kernel)
+      : ports_(std::move(ports)), row_(std::move(row)), kernel_(std::move(kernel)) {}
 
   Status run(const std::vector<void*>& buffers, DesignRun&) override {
     std::vector<runtime::KernelArgument> arguments;
@@ -59,14 +60,16 @@ class XrtFpgaKernel final : public FpgaKernel {
       if (port.param >= 0 && port.argument.same_as < 0)
         arguments.back().data = buffers[static_cast<size_t>(port.param)];
     }
-    return kernel_->run(arguments);
+    return kernel_->run(arguments, row_);
   }
 
  private:
   std::vector<XrtPort> ports_;
-  std::unique_ptr<runtime::XrtKernel> kernel_;
+  std::vector<int64_t> row_;
+  std::shared_ptr<runtime::XrtKernel> kernel_;
 };
 
+/// `func`: the design's own program, with the kernel's parameters.
 Result<std::vector<XrtPort>> xrt_ports(const Func& func, const codegen::HlsKernel& kernel) {
   std::vector<XrtPort> ports;
   std::map<Buffer, int> first;
@@ -127,19 +130,28 @@ Result<std::vector<std::unique_ptr<FpgaKernel>>> load_uio(
   return loaded;
 }
 
-Result<std::unique_ptr<FpgaKernel>> load_xrt(const Func& func, const hw::FpgaDevice& device) {
-  const Func prepared = TW_TRY(codegen::prepare_hls(func));
-  const codegen::HlsKernel kernel =
-      TW_TRY(codegen::emit_hls(prepared, TW_TRY(lower::processes_of(prepared)), device));
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_xrt(
+    const std::vector<const FpgaNetwork::Design*>& alike, const hw::FpgaDevice& device) {
+  CppKernels cpp = TW_TRY(cpp_kernels(alike, device));
   TW_TRY(runtime::xrt_card());
-  const std::string file =
-      fmt::format("{}/{}.xclbin", environment("TILEWRIGHT_XCLBIN").value_or("."), kernel.symbol);
-  if (!std::filesystem::exists(file))
-    return fail(ErrorKind::Package, fmt::format("there is no '{}'", file), {},
-                "build it: `tilewright hls PROGRAM -o DIR`, then DIR/build.sh PLATFORM; "
-                "TILEWRIGHT_XCLBIN names its folder");
-  return std::unique_ptr<FpgaKernel>(std::make_unique<XrtFpgaKernel>(
-      TW_TRY(xrt_ports(prepared, kernel)), TW_TRY(runtime::open_xrt(file, kernel.symbol))));
+  std::vector<std::shared_ptr<runtime::XrtKernel>> opened;
+  for (const CppKernel& one : cpp.kernels) {
+    const std::string file = fmt::format(
+        "{}/{}.xclbin", environment("TILEWRIGHT_XCLBIN").value_or("."), one.kernel.symbol);
+    if (!std::filesystem::exists(file))
+      return fail(ErrorKind::Package, fmt::format("there is no '{}'", file), {},
+                  "build it: `tilewright hls` of the program or package, then build.sh PLATFORM; "
+                  "TILEWRIGHT_XCLBIN names its folder");
+    opened.push_back(TW_TRY(runtime::open_xrt(file, one.kernel.symbol)));
+  }
+  std::vector<std::unique_ptr<FpgaKernel>> loaded;
+  for (size_t i = 0; i < alike.size(); ++i) {
+    CppUse& use = cpp.uses[i];
+    loaded.push_back(std::make_unique<XrtFpgaKernel>(
+        TW_TRY(xrt_ports(alike[i]->func, cpp.kernels[use.kernel].kernel)), std::move(use.row),
+        opened[use.kernel]));
+  }
+  return loaded;
 }
 
 }  // namespace tilewright::compile

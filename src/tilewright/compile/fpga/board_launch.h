@@ -21,8 +21,10 @@ Result<std::vector<std::unique_ptr<FpgaKernel>>> load_uio(
 /// each. errors: Unsupported (what the Verilog lacks), Capacity (more numbers than addresses).
 Result<std::vector<runtime::BoardKernel>> board_kernels(const SharedDesigns& shared);
 
-/// `func` as C++, which was built as NAME.xclbin in the folder $TILEWRIGHT_XCLBIN (kFpgaXrt).
+/// Designs of one structure as C++, in their order; each kernel (cpp_kernels.h) was built as
+/// NAME.xclbin in the folder $TILEWRIGHT_XCLBIN (kFpgaXrt).
 /// errors: Device (no XRT, no card), Package (no such file, or not for the card).
-Result<std::unique_ptr<FpgaKernel>> load_xrt(const Func& func, const hw::FpgaDevice& device);
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_xrt(
+    const std::vector<const FpgaNetwork::Design*>& alike, const hw::FpgaDevice& device);
 
 }  // namespace tilewright::compile

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "tilewright/accel/fpga/rtl/axi_top.h"
+#include "tilewright/compile/fpga/cpp_kernels.h"
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/ir/text.h"
@@ -70,51 +71,6 @@ TEST(FpgaBoard, RunsAPackage) {
   EXPECT_EQ(none.error().kind, ErrorKind::Device);
   ::unsetenv("TILEWRIGHT_BOARD_ROOT");
 }
-
-#ifdef FAKE_XRT
-
-TEST(FpgaCardSlow, RunsAPackage) {
-  ::setenv("TILEWRIGHT_XRT", XRT_PLUGIN, 1);
-  ASSERT_NE(::dlopen(FAKE_XRT, RTLD_NOW | RTLD_GLOBAL), nullptr) << ::dlerror();
-  const auto folder = TemporaryFolder::create();
-  ASSERT_TRUE(folder);
-  ::setenv("TILEWRIGHT_XCLBIN", folder->path().c_str(), 1);
-  // By itself it has memory of its own between its two regions, and reads an argument twice.
-  const Func func = *parse_func(R"(
-    func both(X: f32[32], out Y: f32[32], out Z: f32[32]) {
-      alloc T: f32[32]
-      for i in 32 { block T(a: space 32 = i) { T[a] = X[a] * 2.0 } }
-      for j in 32 { block Y(a: space 32 = j) { Y[a] = T[a] + X[31 - a] } }
-      for k in 32 { block Z(a: space 32 = k) { Z[a] = T[31 - a] } }
-    })");
-  const hw::FpgaDevice device = hw::load_fpga_device("u250").value();
-  const Func prepared = codegen::prepare_hls(func).value();
-  const auto kernel =
-      codegen::emit_hls(prepared, lower::processes_of(prepared).value(), device).value();
-  const std::string code = serialise(network_of(func, 0, device).value());
-  LaunchSettings settings;
-  settings.device = kFpgaXrt;
-  const auto missing = load_fpga_launch("both", code, settings, {});
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().kind, ErrorKind::Package);
-  EXPECT_THAT(missing.error().what, HasSubstr("both.xclbin"));
-
-  const Status made = runtime::testing::make_fake_xclbin(kernel, folder->path());
-  ASSERT_TRUE(made) << to_string(made.error());
-  const auto launch = load_fpga_launch("both", code, settings, {});
-  ASSERT_TRUE(launch) << to_string(launch.error());
-  const interp::Arguments arguments = lower::testing::arguments_of(func, 5);
-  const auto expected = interp::run(func, arguments);
-  std::vector<Array> outputs = {Array(DType::F32, {32}), Array(DType::F32, {32})};
-  const Status ran = (*launch)->run({arguments.arrays.at("X")}, outputs);
-  ASSERT_TRUE(ran) << to_string(ran.error());
-  EXPECT_EQ(std::memcmp(outputs[0].data(), expected->outputs.at("Y").data(), 32 * 4), 0);
-  EXPECT_EQ(std::memcmp(outputs[1].data(), expected->outputs.at("Z").data(), 32 * 4), 0);
-  ::unsetenv("TILEWRIGHT_XRT");
-  ::unsetenv("TILEWRIGHT_XCLBIN");
-}
-
-#endif
 
 /// kTwice over so many tiles.
 FpgaNetwork::Design twice(int tiles, int structure) {
@@ -204,6 +160,87 @@ TEST(FpgaBoard, RunsLayersOfSeveralDesigns) {
   EXPECT_THAT(ran, ::testing::ElementsAre(0, 1, 2, 0, 1, 2));
   ::unsetenv("TILEWRIGHT_BOARD_ROOT");
 }
+
+#ifdef FAKE_XRT
+
+TEST(FpgaCardSlow, RunsAPackage) {
+  ::setenv("TILEWRIGHT_XRT", XRT_PLUGIN, 1);
+  ASSERT_NE(::dlopen(FAKE_XRT, RTLD_NOW | RTLD_GLOBAL), nullptr) << ::dlerror();
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  ::setenv("TILEWRIGHT_XCLBIN", folder->path().c_str(), 1);
+  // By itself it has memory of its own between its two regions, and reads an argument twice.
+  const Func func = *parse_func(R"(
+    func both(X: f32[32], out Y: f32[32], out Z: f32[32]) {
+      alloc T: f32[32]
+      for i in 32 { block T(a: space 32 = i) { T[a] = X[a] * 2.0 } }
+      for j in 32 { block Y(a: space 32 = j) { Y[a] = T[a] + X[31 - a] } }
+      for k in 32 { block Z(a: space 32 = k) { Z[a] = T[31 - a] } }
+    })");
+  const hw::FpgaDevice device = hw::load_fpga_device("u250").value();
+  const Func prepared = codegen::prepare_hls(func).value();
+  const auto kernel =
+      codegen::emit_hls(prepared, lower::processes_of(prepared).value(), device).value();
+  const std::string code = serialise(network_of(func, 0, device).value());
+  LaunchSettings settings;
+  settings.device = kFpgaXrt;
+  const auto missing = load_fpga_launch("both", code, settings, {});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::Package);
+  EXPECT_THAT(missing.error().what, HasSubstr("both.xclbin"));
+
+  const Status made = runtime::testing::make_fake_xclbin(kernel, folder->path());
+  ASSERT_TRUE(made) << to_string(made.error());
+  const auto launch = load_fpga_launch("both", code, settings, {});
+  ASSERT_TRUE(launch) << to_string(launch.error());
+  const interp::Arguments arguments = lower::testing::arguments_of(func, 5);
+  const auto expected = interp::run(func, arguments);
+  std::vector<Array> outputs = {Array(DType::F32, {32}), Array(DType::F32, {32})};
+  const Status ran = (*launch)->run({arguments.arrays.at("X")}, outputs);
+  ASSERT_TRUE(ran) << to_string(ran.error());
+  EXPECT_EQ(std::memcmp(outputs[0].data(), expected->outputs.at("Y").data(), 32 * 4), 0);
+  EXPECT_EQ(std::memcmp(outputs[1].data(), expected->outputs.at("Z").data(), 32 * 4), 0);
+  ::unsetenv("TILEWRIGHT_XRT");
+  ::unsetenv("TILEWRIGHT_XCLBIN");
+}
+
+/// Two layers on one kernel with a table, and one on another kernel.
+TEST(FpgaCardSlow, LayersShareAKernel) {
+  ::setenv("TILEWRIGHT_XRT", XRT_PLUGIN, 1);
+  ASSERT_NE(::dlopen(FAKE_XRT, RTLD_NOW | RTLD_GLOBAL), nullptr) << ::dlerror();
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  ::setenv("TILEWRIGHT_XCLBIN", folder->path().c_str(), 1);
+  const hw::FpgaDevice device = hw::load_fpga_device("u250").value();
+  const FpgaNetwork network = three_layers(device);
+  std::vector<std::string> names;
+  for (const auto& alike : network.by_structure()) {
+    const auto cpp = cpp_kernels(alike, device);
+    ASSERT_TRUE(cpp) << to_string(cpp.error());
+    ASSERT_EQ(cpp->kernels.size(), 1u);
+    EXPECT_EQ(cpp->uses.size(), alike.size());
+    names.push_back(cpp->kernels[0].kernel.symbol);
+    const Status made = runtime::testing::make_fake_xclbin(cpp->kernels[0].kernel, folder->path());
+    ASSERT_TRUE(made) << to_string(made.error());
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("twice2", "twice4_s1"));
+  LaunchSettings settings;
+  settings.device = kFpgaXrt;
+  const auto launch = load_fpga_launch("three", serialise(network), settings, {});
+  ASSERT_TRUE(launch) << to_string(launch.error());
+  std::vector<Array> outputs = {Array(DType::F32, {64}), Array(DType::F32, {32})};
+  Array input(DType::F32, {64});
+  std::fill(input.as<float>().begin(), input.as<float>().end(), 3.0F);
+  const Status done = (*launch)->run({input}, outputs);
+  ASSERT_TRUE(done) << to_string(done.error());
+  EXPECT_THAT(outputs[0].as<float>(), ::testing::Each(12));
+  EXPECT_EQ(outputs[1].as<float>()[1], 2);
+  EXPECT_EQ(outputs[1].as<float>()[2], 0);
+  ::unsetenv("TILEWRIGHT_XRT");
+  ::unsetenv("TILEWRIGHT_XCLBIN");
+}
+
+#endif
 
 TEST(FpgaBoard, NamesOfItsDeviceFile) {
   hw::FpgaDevice device = hw::load_fpga_device("zynq7020").value();

@@ -11,38 +11,49 @@
 #include "tilewright/codegen/hls/csim.h"
 #include "tilewright/compile/fpga/backend.h"
 #include "tilewright/compile/fpga/board_launch.h"
+#include "tilewright/compile/fpga/cpp_kernels.h"
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/runtime/thread_pool.h"
 
 namespace tilewright::compile {
 namespace {
 
-/// The C++ of a design.
+/// The C++ of a design, with its row of the table.
 class CsimKernel final : public FpgaKernel {
  public:
-  static Result<std::unique_ptr<FpgaKernel>> load(const Func& func, const hw::FpgaDevice& device) {
-    const Func prepared = TW_TRY(codegen::prepare_hls(func));
-    const codegen::HlsKernel kernel =
-        TW_TRY(codegen::emit_hls(prepared, TW_TRY(lower::processes_of(prepared)), device));
-    codegen::CsimLibrary library = TW_TRY(codegen::CsimLibrary::build({kernel}));
-    const tw_kernel found = library.find(kernel);
-    if (found == nullptr)
-      return fail(ErrorKind::Package, fmt::format("no kernel {} was made", kernel.symbol));
-    return std::unique_ptr<FpgaKernel>(new CsimKernel(std::move(library), found));
+  /// The kernels of designs of one structure, compiled together, in their order.
+  static Result<std::vector<std::unique_ptr<FpgaKernel>>> load(
+      const std::vector<const FpgaNetwork::Design*>& alike, const hw::FpgaDevice& device) {
+    CppKernels cpp = TW_TRY(cpp_kernels(alike, device));
+    std::vector<codegen::HlsKernel> texts;
+    for (CppKernel& one : cpp.kernels) texts.push_back(std::move(one.kernel));
+    const auto library =
+        std::make_shared<const codegen::CsimLibrary>(TW_TRY(codegen::CsimLibrary::build(texts)));
+    std::vector<std::unique_ptr<FpgaKernel>> out;
+    for (CppUse& use : cpp.uses) {
+      const codegen::HlsKernel& text = texts[use.kernel];
+      const tw_kernel found = library->find(text);
+      if (found == nullptr)
+        return fail(ErrorKind::Package, fmt::format("no kernel {} was made", text.symbol));
+      out.emplace_back(new CsimKernel(library, found, std::move(use.row)));
+    }
+    return out;
   }
 
   Status run(const std::vector<void*>& buffers, DesignRun&) override {
     std::vector<void*> mine = buffers;
-    kernel_(mine.data(), nullptr, nullptr, nullptr);
-    return library_.finished();
+    kernel_(mine.data(), row_.data(), nullptr, nullptr);
+    return library_->finished();
   }
 
  private:
-  CsimKernel(codegen::CsimLibrary library, tw_kernel kernel)
-      : library_(std::move(library)), kernel_(kernel) {}
+  CsimKernel(std::shared_ptr<const codegen::CsimLibrary> library, tw_kernel kernel,
+             std::vector<int64_t> row)
+      : library_(std::move(library)), kernel_(kernel), row_(std::move(row)) {}
 
-  codegen::CsimLibrary library_;
+  std::shared_ptr<const codegen::CsimLibrary> library_;
   tw_kernel kernel_;
+  std::vector<int64_t> row_;
 };
 
 /// The layers, one after the other; values between them have memory of their own.
@@ -119,34 +130,21 @@ class FpgaLaunch final : public runtime::Launch {
   std::vector<std::string> memory_;  ///< of values that are no constants
 };
 
-/// Whether the device runs the C++, which has a kernel for each design; else designs or Verilog.
-bool runs_cpp(const std::string& device) { return device == kFpgaCsim || device == kFpgaXrt; }
-
 using Kernels = std::vector<std::unique_ptr<FpgaKernel>>;
+/// What is compiled at once: designs of one structure.
 using Build = std::vector<const FpgaNetwork::Design*>;
-
-/// What is compiled at once: of the C++ one design, else those of one structure.
-std::vector<Build> builds_of(const FpgaNetwork& network, const std::string& device) {
-  if (!runs_cpp(device)) return network.by_structure();
-  std::vector<Build> builds;
-  for (size_t i = 0; i < network.used_designs(); ++i) builds.push_back({&network.designs[i]});
-  return builds;
-}
 
 Result<Kernels> load_build(const hw::FpgaDevice& device, const Build& members,
                            const LaunchSettings& settings) {
+  if (settings.device == kFpgaCsim) return CsimKernel::load(members, device);
+  if (settings.device == kFpgaXrt) return load_xrt(members, device);
   if (settings.device == kFpgaUio) return load_uio(members, device);
-  if (!runs_cpp(settings.device)) return load_designs(members, device, settings);
-  const Func& func = members[0]->func;
-  Kernels kernels;
-  kernels.push_back(TW_TRY(settings.device == kFpgaCsim ? CsimKernel::load(func, device)
-                                                        : load_xrt(func, device)));
-  return kernels;
+  return load_designs(members, device, settings);
 }
 
 /// Every design on the device, several compilers at a time.
 Result<Kernels> load_kernels(const FpgaNetwork& network, const LaunchSettings& settings) {
-  const std::vector<Build> builds = builds_of(network, settings.device);
+  const std::vector<Build> builds = network.by_structure();
   Kernels kernels(network.designs.size());
   std::mutex lock;
   std::optional<Error> problem;

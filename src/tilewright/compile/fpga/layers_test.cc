@@ -14,6 +14,7 @@
 #include "tilewright/compile/evaluate.h"
 #include "tilewright/compile/fpga/backend.h"
 #include "tilewright/compile/fpga/board_launch.h"
+#include "tilewright/compile/fpga/cpp_kernels.h"
 #include "tilewright/compile/fpga/launch.h"
 #include "tilewright/graph/testing/quantize.h"
 #include "tilewright/hw/fpga_device_file.h"
@@ -234,6 +235,7 @@ TEST(FpgaLayersSlow, LaunchesShareADesign) {
   ASSERT_TRUE(model) << to_string(model.error());
   ASSERT_EQ(model->launches.size(), 2u);
   std::vector<uint32_t> identities;
+  std::vector<std::string> texts;
   for (const auto& [name, launch] : model->launches) {
     EXPECT_EQ(launch.kernel_count, 1);
     const FpgaNetwork network = parse_fpga_network(launch.bytes).value();
@@ -245,8 +247,14 @@ TEST(FpgaLayersSlow, LaunchesShareADesign) {
     const auto kernels = board_kernels(shared_designs(alike[0], device).value());
     ASSERT_TRUE(kernels) << to_string(kernels.error());
     identities.push_back((*kernels)[0].identity);
+    const auto cpp = cpp_kernels(alike[0], device);
+    ASSERT_TRUE(cpp) << to_string(cpp.error());
+    ASSERT_EQ(cpp->kernels.size(), 1u);
+    texts.push_back(cpp->kernels[0].kernel.files.at("kernel.cpp"));
+    EXPECT_NE(cpp->uses[0].row, cpp->uses[1].row);
   }
   EXPECT_EQ(identities[0], identities[1]);
+  EXPECT_EQ(texts[0], texts[1]);
   const Array input = random_input(graph, 4);
   const Array expected = interpreted(graph, input);
   EXPECT_EQ(largest_difference(run_compiled(*model, input), expected), 0);

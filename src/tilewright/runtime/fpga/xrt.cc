@@ -57,13 +57,14 @@ class PluginKernel final : public XrtKernel {
     return {};
   }
 
-  Status run(const std::vector<KernelArgument>& arguments) override {
+  Status run(const std::vector<KernelArgument>& arguments,
+             const std::vector<int64_t>& scalars) override {
     std::vector<tw_xrt_argument> passed;
     for (const KernelArgument& a : arguments)
       passed.push_back({a.data, a.bytes, a.reads, a.writes, a.same_as});
     char text[512] = "";
-    return check(calls_.run(xclbin_.c_str(), kernel_.c_str(), passed.data(), passed.size(), text,
-                            sizeof text),
+    return check(calls_.run(xclbin_.c_str(), kernel_.c_str(), passed.data(), passed.size(),
+                            scalars.data(), scalars.size(), text, sizeof text),
                  text);
   }
 

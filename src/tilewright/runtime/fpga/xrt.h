@@ -15,8 +15,9 @@ class XrtKernel {
  public:
   virtual ~XrtKernel() = default;
   virtual const std::string& card() const = 0;  ///< its name
-  /// errors: Device, with XRT's words; Package.
-  virtual Status run(const std::vector<KernelArgument>& arguments) = 0;
+  /// `scalars`: arguments behind those with memory. errors: Device, with XRT's words; Package.
+  virtual Status run(const std::vector<KernelArgument>& arguments,
+                     const std::vector<int64_t>& scalars = {}) = 0;
 };
 
 /// The first card's name. errors: Device.

@@ -21,8 +21,10 @@ enum tw_xrt_outcome { TW_XRT_DONE, TW_XRT_NO_DEVICE, TW_XRT_BAD_XCLBIN, TW_XRT_R
 int tw_xrt_card(char* text, uint64_t size);
 /// Opens the first card, loads the file, finds the kernel. `text`: likewise.
 int tw_xrt_open(const char* xclbin, const char* kernel, char* text, uint64_t size);
-/// Runs a kernel of a file, which is loaded first if the card has another one.
+/// Runs a kernel of a file, which is loaded first if the card has another one. `scalars`: arguments
+/// behind those with memory.
 int tw_xrt_run(const char* xclbin, const char* kernel, const tw_xrt_argument* arguments,
-               uint64_t count, char* text, uint64_t size);
+               uint64_t count, const int64_t* scalars, uint64_t scalar_count, char* text,
+               uint64_t size);
 
 }  // extern "C"

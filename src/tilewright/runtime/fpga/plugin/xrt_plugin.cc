@@ -69,7 +69,8 @@ void allocate(const tw_xrt_argument* arguments, uint64_t count) {
   }
 }
 
-void run(const tw_xrt_argument* arguments, uint64_t count) {
+void run(const tw_xrt_argument* arguments, uint64_t count, const int64_t* scalars,
+         uint64_t scalar_count) {
   Card& c = *card();
   allocate(arguments, count);
   xrt::run started(c.kernel);
@@ -80,6 +81,8 @@ void run(const tw_xrt_argument* arguments, uint64_t count) {
     }
     started.set_arg(static_cast<int>(a), c.buffers[a]);
   }
+  for (uint64_t s = 0; s < scalar_count; ++s)
+    started.set_arg(static_cast<int>(count + s), scalars[s]);
   started.start();
   if (started.wait() != ERT_CMD_STATE_COMPLETED)
     throw std::runtime_error("the kernel did not come to its end");
@@ -128,11 +131,12 @@ int tw_xrt_open(const char* xclbin, const char* kernel, char* text, uint64_t siz
 }
 
 int tw_xrt_run(const char* xclbin, const char* kernel, const tw_xrt_argument* arguments,
-               uint64_t count, char* text, uint64_t size) {
+               uint64_t count, const int64_t* scalars, uint64_t scalar_count, char* text,
+               uint64_t size) {
   return guarded(text, size, [&](int& outcome) {
     load(xclbin, kernel, outcome);
     outcome = TW_XRT_RUN_FAILED;
-    run(arguments, count);
+    run(arguments, count, scalars, scalar_count);
   });
 }
 
