@@ -27,7 +27,7 @@ class RowAccesses {
 
  private:
   int64_t of_row(int64_t left) {
-    if (rows_.fetches > 1) return rows_.accesses(left, place_ % walk_.word, line_);
+    if (rows_.fetches > 1) return rows_.accesses(left, place_ & (walk_.word - 1), line_);
     int64_t at = place_, accesses = 0;
     if (at >= kept_ && at < kept_ + line_) {
       const int64_t there = std::min(left, kept_ + line_ - at);
@@ -35,7 +35,7 @@ class RowAccesses {
       left -= there;
     }
     for (; left > 0; ++accesses) {
-      kept_ = at / walk_.word * walk_.word;
+      kept_ = at & -walk_.word;
       const int64_t brought = std::min(left, kept_ + line_ - at);
       at += brought;
       left -= brought;

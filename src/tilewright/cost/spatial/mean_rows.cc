@@ -4,14 +4,17 @@
 //
 // Example: rows of 9 bytes side by side, lines of one 16-byte word. Rows begin at all 16 places of
 // a word; at 8 of them 9 bytes fit one line.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 #include "tilewright/cost/spatial/unit.h"
 
 namespace tilewright::cost {
 namespace {
+
+constexpr size_t kMostBankBytes = 64;  // of a legal design (accel/spatial/design.cc)
 
 class MeanRows {
  public:
@@ -70,18 +73,24 @@ class MeanRows {
     }
   }
 
+  /// Places in a word, by bytes.
+  using Places = std::array<double, kMostBankBytes>;
+
   /// The share of rows that begin at each place, by the loops with few iterations.
-  std::vector<double> places() const {
-    std::vector<double> places(size_t(aligned_), 0.0);
+  Places places() const {
+    const auto count = size_t(aligned_);
+    Places places;
+    std::fill_n(places.begin(), count, 0.0);
     places[0] = 1;
     for (int loop = 0; loop < unit_.loops; ++loop) {
       if (!unit_.in(few_ & ~in_span_, loop)) continue;
       const double share = 1 / double(blocks(loop));
-      std::vector<double> moved(places.size(), 0.0);
+      Places moved;
+      std::fill_n(moved.begin(), count, 0.0);
       for (int64_t i = 0; i < blocks(loop); ++i)
-        for (size_t at = 0; at < places.size(); ++at)
-          moved[(at + size_t(i * step_[loop])) % places.size()] += places[at] * share;
-      places = std::move(moved);
+        for (size_t at = 0; at < count; ++at)
+          moved[(at + size_t(i * step_[loop])) % count] += places[at] * share;
+      std::copy_n(moved.begin(), count, places.begin());
     }
     return places;
   }
@@ -89,21 +98,24 @@ class MeanRows {
   /// The share of places at which so many bytes need only one access.
   double fits(int64_t span) const {
     if (span > line_) return 0;
-    const std::vector<double> shares = places();
-    double share = 0;
-    for (int64_t at = 0; at < std::min(aligned_, line_ - span + 1); ++at) {
+    const auto fitting = [&](int64_t at) {
       const int64_t begins = (line_ - span - at) / aligned_ + 1;  // at, at + aligned_, ..
-      share +=
-          shares[size_t(at)] * std::min(1.0, double(begins) * double(aligned_) / double(word_));
-    }
+      return std::min(1.0, double(begins) * double(aligned_) / double(word_));
+    };
+    if ((few_ & ~in_span_) == 0) return fitting(0);
+    const Places shares = places();
+    double share = 0;
+    for (int64_t at = 0; at < std::min(aligned_, line_ - span + 1); ++at)
+      if (shares[size_t(at)] > 0) share += shares[size_t(at)] * fitting(at);
     return share;
   }
 
   /// The last block of lanes may be smaller.
   template <typename Of>
   double of_row(const Of& of) const {
-    const double count = double(blocks(own_));
-    return ((count - 1) * of(bytes_) + of(std::min(bytes_, last_))) / count;
+    const double count = double(blocks(own_)), last = of(std::min(bytes_, last_));
+    const double others = count > 1 && last_ < bytes_ ? of(bytes_) : last;
+    return ((count - 1) * others + last) / count;
   }
 
   /// One access more where the row begins so late in its word that its end needs another line.

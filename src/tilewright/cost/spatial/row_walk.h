@@ -44,7 +44,7 @@ struct RowCosts {
 struct RowWalk {
   static constexpr uint8_t kShort = 4;  ///< bits 0 and 1: the streams' last blocks of lanes
 
-  int64_t word = 16, banks = 1;
+  int64_t word = 16, banks = 1;  ///< bytes of a word: a power of two
   std::array<RowBytes, 2> streams;
   static constexpr size_t kMostLoops = 9;
   std::array<RowLoop, kMostLoops> loops;  ///< innermost first
