@@ -5,15 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "tilewright/cost/spatial/candidates.h"
+
 namespace tilewright::cost {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-
-struct Candidate {
-  double least = 0;
-  SpatialSizes tile{};
-};
 
 /// Keeps the first, the last and `wanted` - 2 sizes that grow by about equal factors.
 std::vector<int64_t> thinned(const std::vector<int64_t>& sizes, size_t wanted) {
@@ -138,9 +135,9 @@ class Mapper {
     constexpr size_t kSizes = 3, kTiles = 6;
     auto sizes = sizes_of(evaluator);
     for (std::vector<int64_t>& of_loop : sizes) of_loop = thinned(of_loop, kSizes);
-    const std::vector<Candidate> candidates = candidates_of(evaluator, sizes);
+    const std::vector<SpatialCandidate> candidates = candidates_of(evaluator, sizes);
     for (size_t i = 0; i < std::min(kTiles, candidates.size()); ++i)
-      if (candidates[i].least < cycles_) orders(evaluator, candidates[i].tile);
+      if (candidates[i].least < cycles_) try_tile(evaluator, candidates[i]);
     if (!found_) return;
     found_ = false;
     know(std::exchange(cycles_, kUnlimited));
@@ -152,86 +149,75 @@ class Mapper {
       if (options_.brute_force || bound < cycles_) search(evaluators[index]);
   }
 
-  /// Tiles that fit, of these sizes, that are not known to be too slow; the most promising first.
-  std::vector<Candidate> candidates_of(SpatialEvaluator& evaluator,
-                                       const std::vector<std::vector<int64_t>>& sizes) {
-    const SpatialUnit& unit = evaluator.unit();
-    std::vector<Candidate> candidates;
-    SpatialMapping smallest;
-    smallest.choice = unit.choice;
-    smallest.copies = {1, 1, 1};
-    for (int loop = 0; loop < unit.loops; ++loop) smallest.tile[loop] = sizes[loop].front();
-    // Steps and COMPUTEs that the loops from this one on take at least.
-    std::array<std::pair<double, double>, kSpatialLoops + 1> rest;
-    rest[unit.loops] = {1, 1};
-    for (int loop = unit.loops; loop-- > 0;) {
-      const auto [steps, computes] = rest[loop + 1];
-      const int64_t extent = layer_.loops[loop].extent;
-      rest[loop] = {steps * double(ceil_div(extent, unit.lanes[loop])),
-                    computes * double(ceil_div(extent, sizes[loop].back()))};
-    }
-    auto descend = [&](auto& self, int loop, double steps, double computes) -> void {
-      if (loop == unit.loops) {
-        const double least = options_.brute_force ? 0 : evaluator.least(smallest.tile);
-        if (options_.brute_force || least < cycles_) candidates.push_back({least, smallest.tile});
-        return;
-      }
-      for (int64_t size : sizes[loop]) {
-        const SpatialTrips trips(layer_.loops[loop].extent, size);
-        const double of_steps = steps * double(trips.blocks(unit.lanes[loop])),
-                     of_computes = computes * double(trips.count);
-        // Larger tiles take fewer COMPUTEs.
-        if (!options_.brute_force &&
-            of_steps * rest[loop + 1].first +
-                    of_computes * rest[loop + 1].second * evaluator.least_overhead() >=
-                cycles_)
-          continue;
-        smallest.tile[loop] = size;
-        // Larger tiles need more of every memory.
-        if (!evaluator.fits(smallest)) break;
-        self(self, loop + 1, of_steps, of_computes);
-      }
-      smallest.tile[loop] = sizes[loop].front();
-    };
-    descend(descend, 0, 1, 1);
-    if (!options_.brute_force)
-      std::stable_sort(candidates.begin(), candidates.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.least < b.least; });
-    return candidates;
+  std::vector<SpatialCandidate> candidates_of(SpatialEvaluator& evaluator,
+                                              const std::vector<std::vector<int64_t>>& sizes) {
+    return promising_tiles(evaluator, sizes, options_.brute_force ? kUnlimited : cycles_);
   }
 
   void search(SpatialEvaluator& evaluator) {
-    const std::vector<Candidate> candidates = candidates_of(evaluator, sizes_of(evaluator));
+    const std::vector<SpatialCandidate> candidates = candidates_of(evaluator, sizes_of(evaluator));
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (!options_.brute_force && candidates[i].least >= cycles_) {
         best_.skipped += int64_t(candidates.size() - i);
         return;
       }
-      orders(evaluator, candidates[i].tile);
+      try_tile(evaluator, candidates[i]);
     }
   }
 
-  /// Loops with one tile stand first, where they change nothing; the others in every order.
-  void orders(SpatialEvaluator& evaluator, const SpatialSizes& tile) {
-    std::vector<int> fixed, moving, reduce;
-    for (int loop = 0; loop < evaluator.unit().loops; ++loop) {
-      const bool one = tile[loop] >= layer_.loops[loop].extent;
-      (layer_.loops[loop].reduces ? reduce : one ? fixed : moving).push_back(loop);
-    }
+  /// An order of a tile's loops, and what LOADs take together in it.
+  struct Ordered {
+    std::array<int, kSpatialLoops> order{};
+    double loads = 0;
+  };
+
+  /// Those whose LOADs alone do not take too long. Loops with one tile stand first, where they
+  /// change nothing; the others in every order.
+  std::vector<Ordered> orders(const SpatialUnit& unit, const SpatialCandidate& candidate) const {
+    SpatialSizes trips{};
+    Ordered next;
+    auto place = next.order.begin();
+    const auto put = [&](auto&& which) {
+      for (int loop = 0; loop < unit.loops; ++loop)
+        if (which(loop)) *place++ = loop;
+      return place;
+    };
+    const auto reduces = [&](int loop) { return layer_.loops[loop].reduces; };
+    for (int loop = 0; loop < unit.loops; ++loop)
+      trips[loop] = ceil_div(layer_.loops[loop].extent, candidate.tile[loop]);
+    const auto moving = put([&](int loop) { return !reduces(loop) && trips[loop] == 1; });
+    const auto reduced = put([&](int loop) { return !reduces(loop) && trips[loop] > 1; });
+    put(reduces);
+    std::vector<Ordered> found;
+    do {
+      next.loads = 0;
+      for (int tensor : {0, 1})
+        next.loads +=
+            candidate.loads[tensor] * double(repeats(unit, tensor, next.order.data(), trips));
+      if (options_.brute_force || next.loads < cycles_) found.push_back(next);
+    } while (std::next_permutation(moving, reduced));
+    return found;
+  }
+
+  void try_tile(SpatialEvaluator& evaluator, const SpatialCandidate& candidate) {
+    const std::vector<Ordered> ordered = orders(evaluator.unit(), candidate);
+    const auto too_slow = [&](double least) { return !options_.brute_force && least >= cycles_; };
+    if (ordered.empty()) return;
+    if (!options_.brute_force &&
+        evaluator.computes_take(candidate.tile, cycles_ - candidate.before))
+      return;
     SpatialMapping mapping;
     mapping.choice = evaluator.unit().choice;
-    mapping.tile = tile;
+    mapping.tile = candidate.tile;
     const std::vector<Copies> fitting = copies(evaluator, mapping);
-    do {
-      auto out = std::copy(fixed.begin(), fixed.end(), mapping.order.begin());
-      out = std::copy(moving.begin(), moving.end(), out);
-      std::copy(reduce.begin(), reduce.end(), out);
-      if (!options_.brute_force && evaluator.least(tile, mapping.order.data()) >= cycles_) continue;
+    for (const Ordered& one : ordered) {
+      if (too_slow(std::max(candidate.least, one.loads))) continue;
+      mapping.order = one.order;
       for (const Copies& copies : fitting) {
         mapping.copies = copies;
         predict(evaluator, mapping);
       }
-    } while (std::next_permutation(moving.begin(), moving.end()));
+    }
   }
 
   using Copies = std::array<int, kSpatialTensors>;
@@ -254,7 +240,8 @@ class Mapper {
   }
 
   void predict(SpatialEvaluator& evaluator, const SpatialMapping& mapping) {
-    const double cycles = evaluator.cycles(mapping);
+    const double cycles =
+        options_.brute_force ? evaluator.cycles(mapping) : evaluator.cycles_below(mapping, cycles_);
     ++best_.predicted;
     if (cycles >= cycles_) return;
     found_ = true;

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tilewright::cost {
 namespace {
+
+/// By which sums may be off that are added up in another order than those of a timeline.
+constexpr double kRounding = 1e-9;
 
 std::string kib(int64_t bytes) {
   const int64_t tenths = ceil_div(bytes * 10, 1024);
@@ -71,16 +75,22 @@ size_t SpatialEvaluator::Hash::operator()(const SpatialSizes& sizes) const {
 }
 
 bool SpatialEvaluator::fits(const SpatialMapping& mapping) const {
+  std::array<int64_t, kSpatialTensors> places;
+  for (int factor : {0, 1})
+    places[factor] = mapping.copies[factor] * unit_.buffer_bytes(factor, mapping.tile);
+  places[kSpatialResult] = mapping.copies[kSpatialResult] * unit_.sums_per_part(mapping.tile);
+  return fits_in(mapping.tile, places);
+}
+
+bool SpatialEvaluator::fits_in(const SpatialSizes& tile,
+                               const std::array<int64_t, kSpatialTensors>& places) const {
   const spatial::Design& d = unit_.design;
-  const int64_t spad = mapping.copies[0] * unit_.buffer_bytes(0, mapping.tile) +
-                       mapping.copies[1] * unit_.buffer_bytes(1, mapping.tile);
-  if (spad > d.spad_bytes()) return false;
-  const int64_t sums = 4 * mapping.copies[kSpatialResult] * unit_.sums_per_part(mapping.tile);
-  if ((sums + unit_.stationary_per_part(mapping.tile)) * unit_.parts > d.local_bytes())
-    return false;
+  if (places[0] + places[1] > d.spad_bytes()) return false;
+  const int64_t sums = 4 * places[kSpatialResult];
+  if ((sums + unit_.stationary_per_part(tile)) * unit_.parts > d.local_bytes()) return false;
   int inner = 0;
-  for (int loop = 0; loop < unit_.loops; ++loop) inner += mapping.tile[loop] > unit_.lanes[loop];
-  return inner <= 6 && unit_.refuses(mapping.tile) == nullptr;
+  for (int loop = 0; loop < unit_.loops; ++loop) inner += tile[loop] > unit_.lanes[loop];
+  return inner <= 6 && unit_.refuses(tile) == nullptr;
 }
 
 const SpatialEvaluator::Spans& SpatialEvaluator::spans(int tensor, size_t dim,
@@ -111,7 +121,7 @@ const SpatialEvaluator::Spans& SpatialEvaluator::spans(int tensor, size_t dim,
   return found;
 }
 
-SpatialEvaluator::Tiles SpatialEvaluator::count(int tensor, const SpatialSizes& tile) {
+SpatialMoved SpatialEvaluator::count(int tensor, const SpatialSizes& tile) {
   const size_t dims = unit_.layer.tensors[tensor].dims.size();
   const int factor = tensor == unit_.choice.first ? 0 : 1;
   // Only the lanes of the tile matter to its cycles: those of the last one may take fewer.
@@ -123,7 +133,7 @@ SpatialEvaluator::Tiles SpatialEvaluator::count(int tensor, const SpatialSizes& 
   std::array<const Spans*, kSpatialDims> by_dim{};
   for (size_t dim = 0; dim < dims; ++dim) by_dim[dim] = &spans(tensor, dim, tile);
   std::array<SpatialSpan, kSpatialDims> box;
-  Tiles all;
+  SpatialMoved all;
   auto descend = [&](auto& self, size_t dim, int64_t times) -> void {
     if (dim < dims) {
       for (const auto& [span, count] : *by_dim[dim]) {
@@ -151,7 +161,7 @@ SpatialEvaluator::Tiles SpatialEvaluator::count(int tensor, const SpatialSizes& 
 }
 
 /// Tiles at the beginning of the loops summed over have biases in front.
-void SpatialEvaluator::add_biases(int tensor, const SpatialSizes& tile, Tiles& all) {
+void SpatialEvaluator::add_biases(int tensor, const SpatialSizes& tile, SpatialMoved& all) {
   const SpatialUnit& u = unit_;
   const int factor = tensor == u.choice.first ? 0 : 1;
   SpatialBox box;
@@ -179,7 +189,7 @@ void SpatialEvaluator::add_biases(int tensor, const SpatialSizes& tile, Tiles& a
   descend(descend, 0, 1);
 }
 
-const SpatialEvaluator::Tiles& SpatialEvaluator::tiles(int tensor, const SpatialSizes& tile) {
+const SpatialMoved& SpatialEvaluator::moved(int tensor, const SpatialSizes& tile) {
   SpatialSizes key{};
   for (int loop = 0; loop < unit_.loops; ++loop)
     if (unit_.in(unit_.moves[tensor], loop)) key[loop] = tile[loop];
@@ -191,20 +201,11 @@ const SpatialEvaluator::Tiles& SpatialEvaluator::tiles(int tensor, const Spatial
   return latest->second;
 }
 
-/// How often the program goes through a tensor's tiles: trips of loops that do not move it but
-/// stand outside one that does.
 int64_t SpatialEvaluator::repeats(int tensor, const SpatialMapping& mapping) const {
-  int64_t times = 1, outside = 1;
-  for (int place = 0; place < unit_.loops; ++place) {
-    const int loop = mapping.order[place];
-    const int64_t trips = ceil_div(unit_.layer.loops[loop].extent, mapping.tile[loop]);
-    if (trips == 1) continue;
-    if (unit_.in(unit_.moves[tensor], loop))
-      times = outside;
-    else
-      outside *= trips;
-  }
-  return times;
+  SpatialSizes trips{};
+  for (int loop = 0; loop < unit_.loops; ++loop)
+    trips[loop] = ceil_div(unit_.layer.loops[loop].extent, mapping.tile[loop]);
+  return cost::repeats(unit_, tensor, mapping.order.data(), trips);
 }
 
 SpatialTileCosts& SpatialEvaluator::costs_of(const SpatialSizes& tile) {
@@ -239,7 +240,7 @@ SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
     cost.spad_reads[tensor] = reads[f] * (f == 1 && u.stationary ? 1 : u.fetches(f));
   }
   for (int tensor = 0; tensor < kSpatialTensors; ++tensor) {
-    const Tiles& once = tiles(tensor, mapping.tile);
+    const SpatialMoved& once = moved(tensor, mapping.tile);
     const int64_t times = repeats(tensor, mapping);
     const SpatialTraffic& t = once.traffic;
     cost.dram[tensor] = {t.transfers * times, t.bytes * times, t.bursts * times, t.padding * times};
@@ -258,31 +259,69 @@ SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
   return cost;
 }
 
+/// Cycles before the first LOAD begins to work.
+double SpatialEvaluator::before_loads() const {
+  return unit_.design.timing.read_latency + double(unit_.fetch_cycles());
+}
+
+bool SpatialEvaluator::computes_take(const SpatialSizes& tile, double cycles) {
+  SpatialTileCosts& costs = costs_of(tile);
+  const double wanted = cycles * (1 + kRounding);
+  if (costs.least_computes(unit_) >= wanted) return true;
+  return costs.all_computes(unit_) + costs.last_store(unit_) >= wanted;
+}
+
+double SpatialEvaluator::cycles_below(const SpatialMapping& mapping, double limit) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  SpatialTileCosts& costs = costs_of(mapping.tile);
+  const double computes = costs.all_computes(unit_) + costs.last_store(unit_);
+  // A buffer without a copy is loaded or stored while no COMPUTE works.
+  double loads = 0, apart = before_loads(), stores = 0;
+  for (int f : {0, 1}) {
+    const int tensor = f ? unit_.choice.second() : unit_.choice.first;
+    const double all = costs.all_loads(unit_, f) * double(repeats(tensor, mapping));
+    const double first = costs.first_load(unit_, f);
+    loads += all;
+    apart += mapping.copies[tensor] == 1 ? all : first;
+    stores += first;
+  }
+  if (mapping.copies[kSpatialResult] == 1)
+    stores += before_loads() + costs.all_stores(unit_) + costs.all_computes(unit_);
+  const SpatialPatience patience{limit * (1 + kRounding), loads, computes};
+  if (std::max({before_loads() + loads, apart + computes, stores}) >= patience.limit) return kNever;
+  return timeline(unit_, mapping, costs, patience).end;
+}
+
 double SpatialEvaluator::least_overhead() const {
   const spatial::Design& d = unit_.design;
   return double(d.timing.compute_overhead + unit_.fill + (unit_.stationary ? d.rows : 0));
 }
 
+double SpatialEvaluator::least(
+    double steps, double computes,
+    const std::array<const SpatialMoved*, kSpatialTensors>& moved) const {
+  const double before = before_computes(*moved[0], *moved[1]);
+  return std::max({before + steps + computes * least_overhead(),
+                   moved[0]->cycles + moved[1]->cycles, before + moved[kSpatialResult]->cycles});
+}
+
 double SpatialEvaluator::least(const SpatialSizes& tile, const int* order) {
-  const SpatialUnit& u = unit_;
   double steps = 1, computes = 1;
-  for (int loop = 0; loop < u.loops; ++loop) {
-    const SpatialTrips trips(u.layer.loops[loop].extent, tile[loop]);
-    steps *= double(trips.blocks(u.lanes[loop]));
+  for (int loop = 0; loop < unit_.loops; ++loop) {
+    const SpatialTrips trips(unit_.layer.loops[loop].extent, tile[loop]);
+    steps *= double(trips.blocks(unit_.lanes[loop]));
     computes *= double(trips.count);
   }
-  const double each = least_overhead();
-  // Before the first step its operands come; instructions before that.
-  double before = u.design.timing.read_latency + double(u.fetch_cycles());
-  for (int tensor : {u.choice.first, u.choice.second()}) before += tiles(tensor, tile).first;
-  double load = 0;
+  std::array<const SpatialMoved*, kSpatialTensors> once;
+  for (int tensor = 0; tensor < kSpatialTensors; ++tensor) once[tensor] = &moved(tensor, tile);
+  const double least = this->least(steps, computes, once);
+  if (order == nullptr) return least;
   SpatialMapping mapping;
   mapping.tile = tile;
-  if (order) std::copy(order, order + u.loops, mapping.order.begin());
-  for (int tensor : {0, 1})
-    load += tiles(tensor, tile).cycles * (order ? double(repeats(tensor, mapping)) : 1.0);
-  const Tiles& result = tiles(kSpatialResult, tile);
-  return std::max({before + steps + computes * each, load, before + result.cycles});
+  std::copy(order, order + unit_.loops, mapping.order.begin());
+  double loads = 0;
+  for (int tensor : {0, 1}) loads += once[tensor]->cycles * double(repeats(tensor, mapping));
+  return std::max(least, loads);
 }
 
 namespace {

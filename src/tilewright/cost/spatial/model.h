@@ -38,6 +38,13 @@ struct SpatialCost {
   int64_t dram_bytes() const { return dram[0].bytes + dram[1].bytes + dram[2].bytes; }
 };
 
+/// What LOADs or STOREs of a tensor's tiles take, each distinct tile once.
+struct SpatialMoved {
+  SpatialTraffic traffic;
+  double cycles = 0;
+  double first = 0;  ///< of the first LOAD
+};
+
 /// Why a mapping cannot run: memory, tensor and KiB; empty: it fits.
 std::vector<std::string> misfits(const spatial::Design& design, const SpatialLayer& layer,
                                  const SpatialMapping& mapping);
@@ -51,27 +58,37 @@ class SpatialEvaluator {
 
   const SpatialUnit& unit() const { return unit_; }
   bool fits(const SpatialMapping& mapping) const;
+  /// The same; `places`: bytes of all buffers of the factors, and sums of the result for each part
+  /// of the private memory.
+  bool fits_in(const SpatialSizes& tile, const std::array<int64_t, kSpatialTensors>& places) const;
+  /// Depends on the loops that move the tensor alone, and is counted once for their sizes.
+  const SpatialMoved& moved(int tensor, const SpatialSizes& tile);
   /// Every row that the array reads is followed.
   SpatialCost cost(const SpatialMapping& mapping);
   /// The times alone, with means for the accesses of the scratchpad: quick, to compare mappings.
   SpatialTimeline mean_times(const SpatialMapping& mapping);
   double cycles(const SpatialMapping& mapping) { return mean_times(mapping).end; }
+  /// The same; infinite where it is not below the limit, which shows sooner.
+  double cycles_below(const SpatialMapping& mapping, double limit);
   /// No order and no number of copies takes fewer cycles; `order`: reads again what it makes
   /// necessary.
   double least(const SpatialSizes& tile, const int* order = nullptr);
+  /// The same from what is known of the tile: its steps and COMPUTEs, and what is moved once.
+  double least(double steps, double computes,
+               const std::array<const SpatialMoved*, kSpatialTensors>& moved) const;
+  /// Cycles before the first COMPUTE, at least: its operands come, and instructions before that.
+  double before_computes(const SpatialMoved& one, const SpatialMoved& other) const {
+    return before_loads() + one.first + other.first;
+  }
+  /// Whether all COMPUTEs of this tile, and the STORE behind them, take so many cycles. Slower than
+  /// `least`, and sharper.
+  bool computes_take(const SpatialSizes& tile, double cycles);
   /// Cycles of a COMPUTE beside its steps, at least.
   double least_overhead() const;
 
  private:
-  /// Each distinct tile of a tensor once.
-  struct Tiles {
-    SpatialTraffic traffic;
-    double cycles = 0;  ///< of the LOADs or STOREs
-    double first = 0;   ///< of the first LOAD
-  };
-  const Tiles& tiles(int tensor, const SpatialSizes& tile);
-  Tiles count(int tensor, const SpatialSizes& tile);
-  void add_biases(int tensor, const SpatialSizes& tile, Tiles& all);
+  SpatialMoved count(int tensor, const SpatialSizes& tile);
+  void add_biases(int tensor, const SpatialSizes& tile, SpatialMoved& all);
   /// Spans of a dimension's tiles that differ, and how many tiles have each.
   using Spans = std::vector<std::pair<SpatialSpan, int64_t>>;
   const Spans& spans(int tensor, size_t dim, const SpatialSizes& tile);
@@ -81,11 +98,12 @@ class SpatialEvaluator {
     size_t operator()(const SpatialSizes& sizes) const;
   };
   SpatialTileCosts& costs_of(const SpatialSizes& tile);
+  double before_loads() const;  ///< cycles
 
   SpatialUnit unit_;
   std::optional<SpatialTileCosts> costs_;  ///< of the latest tile
-  std::array<std::unordered_map<SpatialSizes, Tiles, Hash>, kSpatialTensors> memo_;
-  std::array<const std::pair<const SpatialSizes, Tiles>*, kSpatialTensors> latest_{};
+  std::array<std::unordered_map<SpatialSizes, SpatialMoved, Hash>, kSpatialTensors> memo_;
+  std::array<const std::pair<const SpatialSizes, SpatialMoved>*, kSpatialTensors> latest_{};
   std::array<std::array<std::unordered_map<int64_t, Spans>, kSpatialDims>, kSpatialTensors> spans_;
 };
 

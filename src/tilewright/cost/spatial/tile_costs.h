@@ -4,6 +4,7 @@
 #include <bitset>
 #include <list>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -50,6 +51,17 @@ class SpatialTileCosts {
   /// Until one of them is done. requires: both were asked for.
   ArrayMeeting meet(const Both& both);
 
+  /// What the instructions of all tiles take together; of a factor each tile's LOAD once.
+  double all_computes(const SpatialUnit& unit);
+  double all_loads(const SpatialUnit& unit, int factor);
+  double all_stores(const SpatialUnit& unit);
+  /// Never more than `all_computes`, and sooner found: smaller tiles at the ends of loops count
+  /// with their steps, without what they wait for the scratchpad.
+  double least_computes(const SpatialUnit& unit);
+  /// Of the first tile and of the last one.
+  double first_load(const SpatialUnit& unit, int factor);
+  double last_store(const SpatialUnit& unit);
+
  private:
   static constexpr size_t kEnds = 1 << kSpatialLoops, kPlaces = 729;  ///< six loops move a factor
   SpatialSizes tile_;
@@ -60,10 +72,16 @@ class SpatialTileCosts {
   std::array<std::array<Load, kPlaces>, 2> loads_;
   std::array<SpatialUnit::Compute, kEnds> computes_;
   std::array<double, kEnds> stores_;
+  std::optional<double> all_computes_, all_stores_;
+  std::array<std::optional<double>, 2> all_loads_;
   // Where rows are followed. Tiles of other places that are alike share a walk.
   std::map<uint32_t, FollowedArray> arrays_;
   std::list<std::pair<spatial::Load, LoadWalk>> walks_;
   std::map<std::tuple<uint32_t, int64_t, const LoadWalk*, int64_t>, ArrayMeeting> meetings_;
 };
+
+/// How often a program goes through a tensor's tiles: trips of loops that do not move it but stand
+/// outside one that does. `order`: from the outside; `trips`: of each loop.
+int64_t repeats(const SpatialUnit& unit, int tensor, const int* order, const SpatialSizes& trips);
 
 }  // namespace tilewright::cost

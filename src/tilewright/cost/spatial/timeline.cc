@@ -14,8 +14,9 @@ constexpr double kSame = 0.01;
 
 class Walker {
  public:
-  Walker(const SpatialUnit& unit, const SpatialMapping& mapping, SpatialTileCosts& costs)
-      : unit_(unit), mapping_(mapping), costs_(costs) {
+  Walker(const SpatialUnit& unit, const SpatialMapping& mapping, SpatialTileCosts& costs,
+         const SpatialPatience& patience)
+      : unit_(unit), mapping_(mapping), costs_(costs), patience_(patience) {
     for (int place = 0; place < unit.loops; ++place) {
       const int loop = mapping.order[place];
       const SpatialTrips trips(unit.layer.loops[loop].extent, mapping.tile[loop]);
@@ -41,6 +42,7 @@ class Walker {
 
   SpatialTimeline walk() {
     run(0);
+    if (gives_up_) return {std::numeric_limits<double>::infinity(), 0, 0, 0};
     return {std::max({now_.load_free, now_.compute_free, now_.store_free}), now_.load, now_.compute,
             now_.store};
   }
@@ -93,6 +95,7 @@ class Walker {
     }
     const SpatialClock before = now_;
     follow(depth);
+    if (gives_up_) return;
     Known& known = memory.known[memory.next++ % memory.known.size()];
     known = {place, changed_, {before, now_}};
   }
@@ -108,6 +111,7 @@ class Walker {
       if (may_skip) before = now_;
       const double load = now_.load_free, compute = now_.compute_free, store = now_.store_free;
       depth + 1 == depth_ ? tile() : run(depth + 1);
+      if (gives_up_) return;
       const std::array<double, 3> latest{now_.load_free - load, now_.compute_free - compute,
                                          now_.store_free - store};
       const bool same = may_skip && goes_on(latest, period);
@@ -144,6 +148,8 @@ class Walker {
     more(&SpatialTotals::load);
     more(&SpatialTotals::compute);
     more(&SpatialTotals::store);
+    more(&SpatialTotals::loads);
+    more(&SpatialTotals::computes);
   }
 
   double fetched() {
@@ -161,6 +167,7 @@ class Walker {
     used = {0, used[0]};
     now_.load_free = loaded_beside_arrays(begin, work);
     now_.load += now_.load_free - begin;
+    now_.loads += work.cycles;
     now_.loaded[f] = now_.load_free;
     changed_[f] = false;
   }
@@ -236,6 +243,9 @@ class Walker {
     if (!not_first_)
       begin = std::max(begin, token(now_.stored[mapping_.copies[kSpatialResult] - 1]));
     now_.compute_free = begin + work.cycles;
+    now_.computes += work.cycles;
+    gives_up_ = now_.compute_free - now_.computes + patience_.computes >= patience_.limit ||
+                now_.load_free - now_.loads + patience_.loads >= patience_.limit;
     now_.reading[0] = now_.reading[1];
     now_.reading[1] = {begin + head_, now_.compute_free - tail_,
                        std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_)), 0,
@@ -255,6 +265,8 @@ class Walker {
   const SpatialUnit& unit_;
   const SpatialMapping& mapping_;
   SpatialTileCosts& costs_;
+  const SpatialPatience& patience_;
+  bool gives_up_ = false;
   const double fetch_cycles_ = double(unit_.fetch_cycles());
   SpatialBox box_;
   int depth_ = 0;
@@ -301,8 +313,8 @@ class Walker {
 }  // namespace
 
 SpatialTimeline timeline(const SpatialUnit& unit, const SpatialMapping& mapping,
-                         SpatialTileCosts& costs) {
-  return Walker(unit, mapping, costs).walk();
+                         SpatialTileCosts& costs, const SpatialPatience& patience) {
+  return Walker(unit, mapping, costs, patience).walk();
 }
 
 }  // namespace tilewright::cost

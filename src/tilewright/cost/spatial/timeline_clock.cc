@@ -100,6 +100,8 @@ SpatialClock SpatialPassage::from(const SpatialClock& clock) const {
   next.load += clock.load - before.load;
   next.compute += clock.compute - before.compute;
   next.store += clock.store - before.store;
+  next.loads += clock.loads - before.loads;
+  next.computes += clock.computes - before.computes;
   return next;
 }
 

@@ -15,6 +15,7 @@ namespace tilewright::cost {
 struct SpatialTotals {
   double load_free = 0, compute_free = 0, store_free = 0;
   double instructions = 0, load = 0, compute = 0, store = 0;
+  double loads = 0, computes = 0;  ///< what LOADs and COMPUTEs took without delays
 };
 
 /// A COMPUTE while it reads.
