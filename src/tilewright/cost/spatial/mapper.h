@@ -23,7 +23,7 @@ struct SpatialBest {
   SpatialMapping mapping;
   SpatialCost cost;
   bool exact = false;     ///< no tile was left out of the space
-  int64_t predicted = 0;  ///< mappings whose cycles were predicted
+  int64_t predicted = 0;  ///< mappings whose cycles were predicted or proved to be too many
   int64_t skipped = 0;    ///< tiles skipped by their bound
 };
 
