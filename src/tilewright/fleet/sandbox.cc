@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -48,10 +49,15 @@ Result<Setting> setting_of(SandboxKind kind, const Confined& confined) {
                   "users",
                   "start it as an ordinary user, or with the capabilities SETUID and SETGID");
   }
-  setting.environment = {"PATH=/usr/bin:/bin", "HOME=" + confined.writable_folder,
-                         "TMPDIR=" + confined.writable_folder};
-  setting.environment.insert(setting.environment.end(), confined.environment.begin(),
-                             confined.environment.end());
+  setting.environment = confined.environment;
+  for (const std::string& variable :
+       {std::string("PATH=/usr/bin:/bin"), "HOME=" + confined.writable_folder,
+        "TMPDIR=" + confined.writable_folder}) {
+    const std::string name = variable.substr(0, variable.find('=') + 1);
+    if (std::none_of(confined.environment.begin(), confined.environment.end(),
+                     [&](const std::string& given) { return given.starts_with(name); }))
+      setting.environment.push_back(variable);
+  }
   return setting;
 }
 
@@ -70,6 +76,8 @@ Child child_of(const Setting& setting, int output, int further_processes) {
                 confined.file_bytes, there + confined.processes + further_processes);
   child.output = output;
   child.descriptors = confined.descriptors;
+  child.input = confined.input;
+  child.answers = confined.answers;
   return child;
 }
 
@@ -208,8 +216,10 @@ ChildEnd ending_of(const ToolResult& child) {
       ending.reason = "it made a forbidden system call";
       break;
     default:
-      ending.reason = child.status > 128 ? fmt::format("it ended by signal {}", child.status - 128)
-                                         : fmt::format("it ended with {}", child.status);
+      // Numbers of signals end at 64; ssh ends with 255 where it finds nobody.
+      ending.reason = child.status > 128 && child.status <= 128 + 64
+                          ? fmt::format("it ended by signal {}", child.status - 128)
+                          : fmt::format("it ended with {}", child.status);
   }
   constexpr size_t kShown = 2000;
   std::string tail =

@@ -50,9 +50,11 @@ struct Confined {
   int64_t files = 10'000;                 ///< in the folder
   int processes = 64;                     ///< threads count too
   bool starts_processes = false;          ///< else it has threads only
-  /// `NAME=value`, besides PATH, HOME and TMPDIR (the folder).
+  /// `NAME=value`, besides PATH, HOME and TMPDIR (the folder), or instead of these.
   std::vector<std::string> environment = {};
-  std::vector<int> descriptors = {};        ///< of this process, for it as 3, 4, ...
+  std::vector<int> descriptors = {};  ///< of this process, for it as 3, 4, ...
+  /// Of this process, for it as stdin and stdout; -1: none, and `output`.
+  int input = -1, answers = -1;
   std::function<void()> started = nullptr;  ///< called once when it has them. May be empty
 };
 

@@ -169,7 +169,8 @@ Result<pid_t> start_child(Child child) {
   if (::pipe2(report, O_CLOEXEC) != 0)
     return fail(ErrorKind::Io, "no pipe can be made", std::strerror(errno));
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  std::vector<int> descriptors = {null, child.output, child.output};
+  std::vector<int> descriptors = {child.input >= 0 ? child.input : null,
+                                  child.answers >= 0 ? child.answers : child.output, child.output};
   descriptors.insert(descriptors.end(), child.descriptors.begin(), child.descriptors.end());
   if (child.ruleset >= 0) descriptors.push_back(child.ruleset);
   const Prepared prepared{argv.data(),

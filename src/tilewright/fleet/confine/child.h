@@ -20,6 +20,7 @@ struct Child {
   std::optional<uid_t> user;                   ///< becomes it, and a group of that number
   std::vector<std::pair<int, rlim_t>> limits;  ///< RLIMIT_..., soft and hard
   int output = -1;                             ///< both streams
+  int input = -1, answers = -1;                ///< stdin and stdout; -1: none, and `output`
   /// Descriptors that it gets, as 3, 4, ...; all others are closed.
   std::vector<int> descriptors;
   bool no_new_privileges = true;
