@@ -89,12 +89,12 @@ ItemResult bounded(ItemResult result) {
 
 class PackageServer final : public JobServer {
  public:
-  PackageServer(RunChild child, AllowJob allow, OpenChild open)
+  PackageServer(RunChild child, AllowJob allow, PackageOpener open)
       : child_(std::move(child)), allow_(std::move(allow)), open_(std::move(open)) {}
 
   Status serve(const LeasedJob& job, JobPort& port) override {
     if (allow_) TW_TRY_STATUS(allow_(job, json_text(to_json(TW_TRY(package_run_of(job.payload))))));
-    Result<ItemResult> result = open_ ? run_open(job, port) : run_once(job, port);
+    Result<ItemResult> result = open_.child ? run_open(job, port) : run_once(job, port);
     if (port.stop()) return {};  // how the child ended says nothing of the job
     port.add(bounded(TW_TRY(std::move(result))));
     return {};
@@ -148,12 +148,18 @@ class PackageServer final : public JobServer {
 
   Status open_package(const LeasedJob& job, const PackageRun& run, JobPort& port) {
     package_.reset();  // before another one needs memory
-    package_ = TW_TRY(OpenPackage::start(open_, [&](const std::string& folder) -> Status {
-      for (const std::string& piece : run.pieces)
-        TW_TRY_STATUS(port.append(piece, folder + "/model.twm"));
-      const Json how = {{"device", run.device}, {"threads", run.threads}};
-      return write_text(folder + "/job.json", json_text(how));
-    }));
+    const Json how = {{"device", run.device}, {"threads", run.threads}};
+    if (open_.by_stream) {
+      std::string package;
+      for (const std::string& piece : run.pieces) package += TW_TRY(port.get(piece));
+      package_ = TW_TRY(OpenPackage::start_by_stream(open_.child, how, std::move(package)));
+    } else {
+      package_ = TW_TRY(OpenPackage::start(open_.child, [&](const std::string& folder) -> Status {
+        for (const std::string& piece : run.pieces)
+          TW_TRY_STATUS(port.append(piece, folder + "/model.twm"));
+        return write_text(folder + "/job.json", json_text(how));
+      }));
+    }
     key_ = key_of(job, run);
     return {};
   }
@@ -176,7 +182,7 @@ class PackageServer final : public JobServer {
 
   RunChild child_;
   AllowJob allow_;
-  OpenChild open_;
+  PackageOpener open_;
   KeptCaches caches_;
   std::string key_;  ///< of package_
   std::unique_ptr<OpenPackage> package_;
@@ -251,7 +257,7 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools) 
   return result;
 }
 
-std::unique_ptr<JobServer> package_server(RunChild child, AllowJob allow, OpenChild open) {
+std::unique_ptr<JobServer> package_server(RunChild child, AllowJob allow, PackageOpener open) {
   return std::make_unique<PackageServer>(std::move(child), std::move(allow), std::move(open));
 }
 

@@ -54,7 +54,8 @@ using RunChild = std::function<Result<ToolResult>(const std::string& folder, dou
 /// errors: the job fails for that reason.
 using AllowJob = std::function<Status(const LeasedJob& job, const std::string& payload)>;
 /// Does jobs of kind `run`. Without `allow`, everybody's. `open`: starts children that keep a
-/// package open; empty: every job has a child of its own, by `child`.
-std::unique_ptr<JobServer> package_server(RunChild child, AllowJob allow = {}, OpenChild open = {});
+/// package open; without one every job has a child of its own, by `child`.
+std::unique_ptr<JobServer> package_server(RunChild child, AllowJob allow = {},
+                                          PackageOpener open = {});
 
 }  // namespace tilewright::fleet

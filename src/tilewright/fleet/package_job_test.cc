@@ -181,8 +181,7 @@ struct Served {
         ADD_FAILURE() << "children stay";
         return ToolResult();
       },
-      {},
-      [this](int descriptor, const ConfinedProcess::Prepare& prepare) {
+      {}, {[this](int descriptor, int, const ConfinedProcess::Prepare& prepare) {
         ++starts;
         Confined confined;
         confined.argv = {
@@ -194,7 +193,7 @@ struct Served {
         confined.limit_seconds = 1e9;
         confined.descriptors = {descriptor};
         return ConfinedProcess::start(SandboxKind::None, std::move(confined), prepare);
-      });
+      }});
 
   /// The output of a run of `package` by `login`.
   std::string run(const std::string& login, const std::string& package,

@@ -30,7 +30,8 @@ using Json = nlohmann::json;
 using Place = ValueSpec::Place;
 
 /// A package: y = x * w + 2 for eight floats; where = NonZero(mask) with mask [2, 3].
-void write_sample(const std::string& path, DType kind_of_y = DType::F32) {
+void write_sample(const std::string& path, DType kind_of_y = DType::F32,
+                  const char* kernel = "scale_and_shift") {
   Program program;
   program.name = "sample";
   program.target.name = "cpu";
@@ -41,9 +42,8 @@ void write_sample(const std::string& path, DType kind_of_y = DType::F32) {
                     {Place::Output, "where", DType::I64, {2, 6}, 0, 1}};
   program.inputs = {0, 3};
   program.outputs = {2, 4};
-  program.kernels["scale_and_shift"] = {"scale_and_shift", 0, 0};
-  program.steps = {{"scale", "scale_and_shift", "", "", {0, 1, 2}, 1},
-                   {"find", "", "NonZero", "", {3, 4}, 1}};
+  program.kernels[kernel] = {kernel, 0, 0};
+  program.steps = {{"scale", kernel, "", "", {0, 1, 2}, 1}, {"find", "", "NonZero", "", {3, 4}, 1}};
   program.weights_bytes = 32;
   const float weights[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   const std::string code = *read_file(KERNELS_2);
@@ -357,6 +357,9 @@ TEST_F(Runner, ServesAPackageThatComesThroughAStream) {
       Json{{"runs", 2}, {"inputs", {values.size(), mask.size()}}}.dump() + "\n";
   Serving serving("-");
   serving.send(Json{{"threads", 1}, {"package", package.size()}}.dump() + "\n" + package);
+  const Json receipt = serving.reply();
+  EXPECT_EQ(receipt.value("package", size_t{0}), package.size()) << receipt;
+  EXPECT_THAT(receipt.value("runner", ""), ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
   std::vector<std::string> first, second;
   serving.send(request + values + mask);
   const Json reply = serving.reply(&first);
@@ -373,7 +376,27 @@ TEST_F(Runner, ServesAPackageThatComesThroughAStream) {
   }
   Serving damaged("-");
   damaged.send("{\"package\": 3}\nxyz{\"inputs\": []}\n");
+  EXPECT_EQ(damaged.reply().value("package", 0), 3);
   EXPECT_EQ(damaged.reply().value("kind", ""), "package");
+}
+
+/// Whatever it was doing, the package's files included.
+TEST_F(RunnerSlow, EndsWhereNobodyReadsItsAnswers) {
+  write_sample(file("model.twm"), DType::F32, "never_returns");
+  ::setenv("TMPDIR", file("inputs").c_str(), 1);
+  const std::string package = *read_file(file("model.twm"));
+  const std::string values = *read_file(file("inputs/0.npy")),
+                    mask = *read_file(file("inputs/1.npy"));
+  Serving halfway("-"), running("-");
+  ::unsetenv("TMPDIR");
+  halfway.send(Json{{"package", package.size()}}.dump() + "\n" + package.substr(1));
+  EXPECT_EQ(halfway.end(), 20);
+  running.send(Json{{"package", package.size()}}.dump() + "\n" + package +
+               Json{{"inputs", {values.size(), mask.size()}}}.dump() + "\n" + values + mask);
+  EXPECT_TRUE(running.reply().contains("runner"));
+  EXPECT_EQ(running.end(), 20);
+  for (const auto& entry : std::filesystem::directory_iterator(file("inputs")))
+    EXPECT_EQ(entry.path().extension(), ".npy") << entry.path();
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "tilewright/base/names.h"
 #include "tilewright/compile/devices.h"
+#include "tilewright/driver/fleet/runner_device.h"
 #include "tilewright/fleet/measure/confined_worker.h"
 #include "tilewright/hw/gpu_target.h"
 
@@ -32,11 +32,6 @@ std::string small_runner() {
 
 /// Packages for processors are run by the small runner: it loads in a tenth of the time.
 std::vector<std::string> command_of(const fleet::Offer& offer, const std::string& folder) {
-  if (offer.device.starts_with("runner:")) {
-    std::vector<std::string> argv = split_words(offer.device.substr(7));
-    argv.push_back(folder);
-    return argv;
-  }
   const std::string runner = offer.device == "cpu" ? small_runner() : "";
   if (!runner.empty()) return {runner, folder};
   return {this_program(), "run-folder", folder, "--quiet"};
@@ -44,10 +39,15 @@ std::vector<std::string> command_of(const fleet::Offer& offer, const std::string
 
 /// What the words of a command name.
 void add_named_files(const std::vector<std::string>& words, std::vector<std::string>& files) {
-  for (std::string word : words) {
-    if (word.starts_with("runner:")) word.erase(0, 7);
+  for (const std::string& word : words)
     if (word.starts_with("/") && std::filesystem::exists(word)) files.push_back(word);
-  }
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
 }
 
 /// Files through which drivers reach GPUs; what their libraries read goes to `read_only`.
@@ -82,8 +82,6 @@ Result<ToolResult> ChildRunner::run(const fleet::Offer& offer, const std::string
   fleet::Confined child;
   child.argv = command_of(offer, folder);
   child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
-  add_named_files(child.argv, child.read_only);
-  std::erase(child.read_only, folder);
   const auto gpu = hw::find_gpu_target(compile::backend_name(offer.device));
   if (gpu) child.devices = gpu_nodes(child.read_only);
   child.writable_folder = folder;
@@ -91,13 +89,39 @@ Result<ToolResult> ChildRunner::run(const fleet::Offer& offer, const std::string
   child.memory_bytes = kMemory;
   child.file_bytes = kFile;
   child.processes = kProcesses;
-  // qemu and the like start programs, and PoCL a linker; other packages have threads only.
-  child.starts_processes =
-      offer.device.starts_with("runner:") || (gpu && gpu->language == hw::GpuLanguage::OpenCl);
+  // PoCL starts a linker; other packages have threads only.
+  child.starts_processes = gpu && gpu->language == hw::GpuLanguage::OpenCl;
   return fleet::run_confined(kind_, child, stop);
 }
 
-fleet::OpenChild ChildRunner::opening(const fleet::Offer& offer) const {
+/// What serves packages that come through its stdin: `CMD --serve -`.
+fleet::OpenChild ChildRunner::runner(const std::string& device) const {
+  fleet::Confined child;
+  child.argv = runner_command(device);
+  fleet::SandboxKind kind = kind_;
+  if (leads_elsewhere(child.argv)) {
+    kind = fleet::SandboxKind::None;  // the worker's user, with all that is his
+    child.environment = own_environment();
+  } else {
+    child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
+    add_named_files(child.argv, child.read_only);
+  }
+  child.argv.insert(child.argv.end(), {"--serve", "-"});
+  child.limit_seconds = kForEver;  // each run has a limit of its own
+  child.memory_bytes = kMemory;
+  child.file_bytes = kFile;
+  child.processes = kProcesses;
+  child.starts_processes = true;  // emulators do, and ssh may go through a proxy
+  return [kind, child](int input, int answers, const fleet::ConfinedProcess::Prepare& prepare) {
+    fleet::Confined one = child;
+    one.input = input;
+    one.answers = answers;
+    return fleet::ConfinedProcess::start(kind, std::move(one), prepare);
+  };
+}
+
+fleet::PackageOpener ChildRunner::opening(const fleet::Offer& offer) const {
+  if (is_runner(offer.device)) return {runner(offer.device), true};
   const std::string runner = offer.device == "cpu" ? small_runner() : "";
   if (runner.empty()) return {};
   fleet::Confined child;
@@ -106,19 +130,17 @@ fleet::OpenChild ChildRunner::opening(const fleet::Offer& offer) const {
   child.memory_bytes = kMemory;
   child.file_bytes = kFile;
   child.processes = kProcesses;
-  return [kind = kind_, child](int descriptor, const fleet::ConfinedProcess::Prepare& prepare) {
+  return {[kind = kind_, child](int socket, int, const fleet::ConfinedProcess::Prepare& prepare) {
     fleet::Confined one = child;
-    one.descriptors = {descriptor};
+    one.descriptors = {socket};
     return fleet::ConfinedProcess::start(kind, std::move(one), prepare);
-  };
+  }};
 }
 
 measure::StartWorker ChildRunner::measuring(const fleet::Offer& offer) const {
   fleet::Confined child;
   child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
-  // Candidates are compiled there, and run by a runner's command.
-  child.starts_processes = offer.device.starts_with("runner:");
-  if (child.starts_processes) add_named_files(split_words(offer.device), child.read_only);
+  child.starts_processes = is_runner(offer.device);  // candidates for it are linked
   if (const auto gpu = hw::find_gpu_target(compile::backend_name(offer.device))) {
     child.devices = gpu_nodes(child.read_only);
     child.starts_processes = gpu->language == hw::GpuLanguage::OpenCl;  // PoCL starts a linker
@@ -126,7 +148,8 @@ measure::StartWorker ChildRunner::measuring(const fleet::Offer& offer) const {
   child.memory_bytes = kMemory;
   child.file_bytes = kFile;
   child.processes = kProcesses;
-  return fleet::confined_workers(kind_, child);
+  return fleet::confined_workers(
+      kind_, child, is_runner(offer.device) ? runner(offer.device) : fleet::OpenChild());
 }
 
 }  // namespace tilewright::driver

@@ -27,12 +27,14 @@ class ChildRunner {
   Result<ToolResult> run(const fleet::Offer& offer, const std::string& folder, double limit_s,
                          const std::function<bool()>& stop) const;
   /// Starts what keeps a package open on a device. Empty: it cannot be kept there.
-  fleet::OpenChild opening(const fleet::Offer& offer) const;
+  fleet::PackageOpener opening(const fleet::Offer& offer) const;
   /// Starts what measures schedules on a device of this machine.
   measure::StartWorker measuring(const fleet::Offer& offer) const;
 
  private:
   explicit ChildRunner(fleet::SandboxKind kind) : kind_(kind) {}
+  fleet::OpenChild runner(const std::string& device) const;
+
   fleet::SandboxKind kind_;
 };
 

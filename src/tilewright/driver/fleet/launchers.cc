@@ -95,6 +95,7 @@ spec:
 std::string ssh(const std::string& options) {
   return fmt::format(R"(#!/bin/sh
 # A worker on each HOST, for as long as its connection lasts: sh THIS_FILE HOST...
+# A board that has no room for tilewright needs none of this: tilewright worker --device ssh:BOARD
 : "${{TILEWRIGHT_STORE:?export the URL of the fleet first}}"
 for host in "$@"; do
   ssh -o BatchMode=yes "$host" \

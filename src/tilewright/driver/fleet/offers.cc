@@ -12,8 +12,10 @@
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/driver/command_line/usage.h"
+#include "tilewright/driver/fleet/runner_device.h"
 #include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/fleet/measure/model_device.h"
+#include "tilewright/fleet/schema/migrate.h"
 #include "tilewright/hw/target_file.h"
 
 namespace tilewright::driver {
@@ -68,27 +70,39 @@ Result<Offer> device_of(const std::string& id) {
       return offer;
     }
   return fail(ErrorKind::Device, fmt::format("there is no device '{}'", id),
-              fmt::format("there are {}, and runner:CMD", fmt::join(known, ", ")),
+              fmt::format("there are {}, runner:CMD and ssh:BOARD", fmt::join(known, ", ")),
               did_you_mean(id, known));
 }
 
-/// What `CMD --version` says of the machine that it runs code for: its last word.
-Result<Offer> runner_of(const std::string& command) {
-  std::vector<std::string> argv = split_words(command);
+/// What `CMD --version` says of the machine that it runs code for: its last word. `named`: as the
+/// user has named the device.
+Result<Offer> runner_of(const std::string& named, const std::string& device) {
+  std::vector<std::string> argv = runner_command(device);
   if (argv.empty())
     return fail(ErrorKind::Usage, "runner: has no command", {},
                 "--device 'runner:qemu-aarch64 -L /usr/aarch64-linux-gnu tilewright-runner'");
   argv.push_back("--version");
+  const std::string by_hand = fmt::format("try it by hand: {}", fmt::join(argv, " "));
   ToolOptions options;
   options.limit_seconds = 30;
-  const ToolResult answer = TW_TRY(run_checked(argv, options));
-  const std::vector<std::string> words = split_words(answer.output);
+  const Result<ToolResult> answer = run_checked(argv, options);
+  if (!answer)
+    return fail(ErrorKind::Tool, fmt::format("'{}' is not reached", named),
+                fmt::format("{}: {}", answer.error().what, answer.error().why), by_hand);
+  const std::vector<std::string> words = split_words(answer->output);
   if (words.size() != 3 || words[0] != "tilewright-runner")
-    return fail(ErrorKind::Tool, fmt::format("'{}' is no runner", command),
-                fmt::format("with --version it prints '{}'", answer.output.substr(0, 80)),
-                "CMD ends with tilewright-runner, built for the device");
+    return fail(ErrorKind::Tool, fmt::format("'{}' is no runner", named),
+                fmt::format("with --version it prints '{}'", answer->output.substr(0, 80)),
+                "CMD ends with tilewright-runner, built for the device; a login there prints "
+                "nothing\n" +
+                    by_hand);
+  if (words[1] != fleet::program_version())
+    return fail(
+        ErrorKind::Tool, fmt::format("'{}' is a runner of another version", named),
+        fmt::format("it is {}, this is {}", words[1], fleet::program_version()),
+        fmt::format("install tilewright-runner {} on the device", fleet::program_version()));
   Offer offer;
-  offer.device = "runner:" + command;
+  offer.device = device;
   offer.target = words[2];
   offer.device_class = words[2];
   return offer;
@@ -105,16 +119,21 @@ Result<Offer> model_of(const std::string& device) {
   return offer;
 }
 
-Result<Offer> offer_of(const std::string& device, bool emulated) {
+Result<Offer> offer_of(const std::string& named, bool emulated) {
+  const std::string device = TW_TRY(as_runner(named));
   if (device == "cpu") return emulated ? processor() : measured_processor();
   if (device.starts_with("model")) return model_of(device);
-  if (device.starts_with("runner:")) return runner_of(device.substr(7));
+  if (is_runner(device)) return runner_of(named, device);
   return device_of(device);
 }
 
-/// What names of devices hold of it: neither commands nor the numbers of a model.
-std::string kind_of(const std::string& device) {
-  if (device.starts_with("runner:")) return "runner";
+/// What names of devices hold of it: neither commands nor the numbers of a model. What two workers
+/// call the same is the same device: two boards must not be.
+std::string kind_of(const std::string& named) {
+  const std::string device = as_runner(named).value_or(named);
+  if (device != named) return "ssh:" + named.substr(named.find_last_of(":@") + 1);
+  if (is_runner(device))
+    return fmt::format("runner-{}", sha256(fmt::format("{}", runner_command(device))).substr(0, 6));
   if (!device.starts_with("model")) return device;
   const uint64_t id = fleet::parse_model_device(device).value_or(fleet::ModelDevice()).id;
   return id == 0 ? "model" : fmt::format("model-{}", id);

@@ -155,8 +155,9 @@ Result<int> work(const WorkerVerb& verb, bool as_json) {
 void add_worker(Verb app, VerbContext& context) {
   Verb verb = app.add_verb("worker", "Takes jobs from a fleet, until Ctrl-C or SIGTERM");
   auto options = std::make_shared<WorkerVerb>();
-  verb.add_option("--device", options->devices,
-                  "a device to offer (`tilewright devices`), or runner:CMD; once for each")
+  verb.add_option(
+          "--device", options->devices,
+          "a device to offer (`tilewright devices`), ssh:BOARD, or runner:CMD; once for each")
       .required();
   verb.add_option("--tag", options->tags, "a word that jobs may ask for: lab, site=berlin");
   verb.add_option("--pool", options->pool, "which pool it serves");

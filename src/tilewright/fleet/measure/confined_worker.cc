@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewright/fleet/confined_process.h"
+#include "tilewright/fleet/measure/runner_door.h"
 
 namespace tilewright::fleet {
 namespace {
@@ -30,27 +31,35 @@ measure::Ending ending_of_worker(const Result<ToolResult>& result) {
 
 class ConfinedWorker final : public measure::RunningWorker {
  public:
-  explicit ConfinedWorker(std::unique_ptr<ConfinedProcess> process)
-      : process_(std::move(process)) {}
+  ConfinedWorker(std::unique_ptr<ConfinedProcess> process, std::unique_ptr<RunnerDoor> door)
+      : process_(std::move(process)), door_(std::move(door)) {}
   measure::Ending end(bool leaving) override {
     return ending_of_worker(process_->end(leaving ? kLeaveSeconds : 0));
   }
 
  private:
   std::unique_ptr<ConfinedProcess> process_;
+  std::unique_ptr<RunnerDoor> door_;  ///< null: it needs none
 };
 
 }  // namespace
 
-measure::StartWorker confined_workers(SandboxKind kind, Confined confined) {
+measure::StartWorker confined_workers(SandboxKind kind, Confined confined, OpenChild runner) {
   confined.limit_seconds = kForEver;
-  return [kind, confined](
+  return [kind, confined, runner](
              const std::vector<std::string>& argv,
              const std::array<int, 3>& files) -> Result<std::unique_ptr<measure::RunningWorker>> {
     Confined one = confined;
     one.argv = argv;
     one.descriptors = {files.begin(), files.end()};
-    return std::make_unique<ConfinedWorker>(TW_TRY(ConfinedProcess::start(kind, std::move(one))));
+    std::unique_ptr<RunnerDoor> door;
+    if (runner) {
+      door = TW_TRY(RunnerDoor::create(runner));
+      one.descriptors.push_back(door->there());
+    }
+    auto process = TW_TRY(ConfinedProcess::start(kind, std::move(one)));
+    if (door != nullptr) door->close_there();
+    return std::make_unique<ConfinedWorker>(std::move(process), std::move(door));
   };
 }
 

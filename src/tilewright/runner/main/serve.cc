@@ -11,25 +11,35 @@
 // whoever reads the replies need not trust them, since the package's code runs in this process.
 //
 // tilewright-runner --serve -: the same through stdin and stdout, so that it works over ssh, too.
-// The package comes first: a line of job.json with its size, then its bytes.
+// The package comes first: a line of job.json with its size, then its bytes. Once all of it is
+// here, and before any of its code runs, a line says so, and who this is:
 //
 //   {"device": "cpu", "threads": 2, "package": 41200}     then 41200 bytes, then requests
+//   {"runner": "0.1.0", "package": 41200}                 then replies
+//
+// Where nobody reads the replies any more (the connection is gone) it ends, whatever it is doing.
 #include "tilewright/runner/main/serve.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/json.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/runner/main/run.h"
+#include "tilewright/runtime.h"
 
 namespace tilewright::runner {
 namespace {
@@ -82,6 +92,22 @@ class Requests {
     }
     return taken;
   }
+  /// The next so many bytes, put at the end of a file as they come: a board may not have the memory
+  /// for a package. errors: Io; Invalid (they end before).
+  Status append_to(int file, size_t count) {
+    std::string chunk = take(std::min(count, text_.size()));
+    for (;;) {
+      if (!write_all(file, chunk))
+        return fail(ErrorKind::Io, "the package cannot be written", std::strerror(errno),
+                    "TMPDIR names a folder with more room");
+      count -= chunk.size();
+      if (count == 0) return {};
+      constexpr size_t kChunk = 1 << 20;
+      chunk.resize(std::min(count, kChunk));
+      chunk.resize(read_some(from_, chunk.data(), chunk.size()));
+      if (chunk.empty()) return fail(ErrorKind::Invalid, "the package that comes is cut off");
+    }
+  }
 
  private:
   std::string take(size_t count) {
@@ -92,6 +118,11 @@ class Requests {
   int from_;
   std::string text_;
 };
+
+void remove_files(const std::string& folder) {
+  for (const char* name : {"/job.json", "/model.twm"}) ::unlink((folder + name).c_str());
+  ::rmdir(folder.c_str());
+}
 
 /// The package, opened by the first request: so that a failure is a reply.
 struct Served {
@@ -104,13 +135,9 @@ struct Served {
     Result<RunnerJob> how = text ? parse_job(*text) : tl::unexpected<Error>(text.error());
     Result<PackageSession> opened =
         how ? open_package(folder, *how, open_ms) : tl::unexpected<Error>(how.error());
-    if (ours) remove_files();
+    if (ours) remove_files(folder);
     session = TW_TRY(std::move(opened));
     return {};
-  }
-  void remove_files() const {
-    for (const char* name : {"/job.json", "/model.twm"}) ::unlink((folder + name).c_str());
-    ::rmdir(folder.c_str());
   }
 };
 
@@ -177,21 +204,35 @@ int serve(Requests& requests, Served& served, int out) {
   return 0;
 }
 
-/// The package that comes before the requests, as model.twm and job.json in `folder`.
-Status receive_package(Requests& requests, const std::string& folder) {
-  const auto none = [] {
-    return fail(ErrorKind::Invalid, "what comes through stdin begins with no package");
-  };
+/// The package that comes before the requests, as model.twm and job.json in `folder`; its size.
+Result<size_t> receive_package(Requests& requests, const std::string& folder) {
   const std::optional<std::string> line = requests.line();
-  if (!line) return none();
-  Json job = parse_ordered_json(*line, std::nothrow);
+  Json job = line ? parse_ordered_json(*line, std::nothrow) : Json();
   if (!job.is_object() || !job.contains("package") || !job["package"].is_number_unsigned())
-    return none();
-  const std::optional<std::string> package = requests.bytes(job["package"].get<size_t>());
-  if (!package) return none();
+    return fail(ErrorKind::Invalid, "what comes through stdin begins with no package");
+  const auto size = job["package"].get<size_t>();
   job.erase("package");
   TW_TRY_STATUS(write_file(folder + "/job.json", json_text(job)));
-  return write_file(folder + "/model.twm", *package);
+  const int file =
+      ::open((folder + "/model.twm").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return fail(ErrorKind::Io, "the package cannot be written", std::strerror(errno));
+  const Status written = requests.append_to(file, size);
+  ::close(file);
+  TW_TRY_STATUS(written);
+  return size;
+}
+
+/// Ends this process once nobody can read `out` any more: a package that never returns would stay
+/// on its board for ever.
+void end_with_reader(int out, const std::string& folder) {
+  std::thread([out, folder] {
+    pollfd watched{out, 0, 0};  // errors are told without being asked for
+    while (::poll(&watched, 1, -1) < 0 && errno == EINTR) {
+    }
+    ::sleep(1);  // who waits for a request finds out by itself
+    remove_files(folder);
+    ::_exit(TW_IO);
+  }).detach();
 }
 
 }  // namespace
@@ -203,6 +244,7 @@ int serve_folder(const std::string& folder) {
 }
 
 int serve_stream() {
+  ::signal(SIGPIPE, SIG_IGN);  // that nobody reads an answer is an error of writing
   // What code of the package prints goes elsewhere.
   const int out = ::dup(STDOUT_FILENO);
   if (out < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return TW_IO;
@@ -214,13 +256,19 @@ int serve_stream() {
     return TW_IO;
   }
   Served served{folder, true, std::nullopt};
+  end_with_reader(out, folder);
   Requests requests(STDIN_FILENO);
-  if (const Status received = receive_package(requests, folder); !received) {
-    served.remove_files();
+  const Result<size_t> received = receive_package(requests, folder);
+  if (!received) {
+    remove_files(folder);
     std::fprintf(stderr, "%s", to_string(received.error()).c_str());
     return TW_IO;
   }
-  return serve(requests, served, out);
+  const Json here = {{"runner", tw_version()}, {"package", *received}};
+  const bool told = write_all(out, json_text(here) + "\n");
+  const int status = told ? serve(requests, served, out) : TW_IO;
+  if (!served.session) remove_files(folder);  // nothing was asked of it
+  return status;
 }
 
 }  // namespace tilewright::runner

@@ -1,4 +1,6 @@
 // A package's code, as the tests use it: y[i] = x[i] * w[i] + FACTOR for eight floats.
+#include <unistd.h>
+
 #include "tilewright/runtime/kernel_abi.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -14,4 +16,13 @@ EXPORT void scale_and_shift(void* const* buffers, const int64_t* scalars, void* 
   (void)scalars;
   (void)workspace;
   services->parallel_for(services->pool, 8, body, (void*)buffers);
+}
+
+EXPORT void never_returns(void* const* buffers, const int64_t* scalars, void* workspace,
+                          const tw_kernel_services* services) {
+  (void)buffers;
+  (void)scalars;
+  (void)workspace;
+  (void)services;
+  for (;;) pause();
 }
