@@ -56,7 +56,6 @@ if ! ssh board true; then
 fi
 
 exits 0 "a private server" "postgresql://" -- fleet init --private pool
-url=$(sed -n 's/^store = "\(.*\)"/\1/p' "$XDG_CONFIG_HOME/tilewright/config.toml")
 for failure in down missing old; do
   board $failure
   case $failure in

@@ -28,20 +28,19 @@ std::string device_options(const std::vector<std::string>& devices) {
 std::string slurm(const std::string& options) {
   return fmt::format(R"(#!/bin/bash
 # Workers as an array of Slurm jobs: sbatch THIS_FILE
-# Each leaves after five idle minutes, or before its time is over; --requeue starts it again after a
-# preemption, and the signal a minute before lets it give back what it has.
+# Each leaves after five idle minutes, or before its time is over. A signal a minute before, or a
+# preemption, lets it give back what it has; --requeue starts it again. It takes the place of this
+# shell, so that Slurm's signal reaches it once: a second one would end it at once.
+# --exclusive: the whole processor, which measurements need; GPUs may do with less.
 #SBATCH --job-name=tilewright-worker
 #SBATCH --array=1-8
 #SBATCH --time=01:00:00
+#SBATCH --exclusive
 #SBATCH --requeue
 #SBATCH --signal=B:TERM@60
 #SBATCH --open-mode=append
 : "${{TILEWRIGHT_STORE:?export the URL of the fleet first}}"
-tilewright worker{} --idle-exit 5m --max-time 55m &
-worker=$!
-trap 'kill -TERM "$worker"' TERM
-wait "$worker"
-wait "$worker"
+exec tilewright worker{} --idle-exit 5m --max-time 55m
 )",
                      options);
 }
