@@ -229,6 +229,8 @@ class TableMaker {
   }
 
   Result<Stmt> stmt(const Stmts& all) {
+    for (const Stmt& one : all)
+      if (one.as<If>() != nullptr) return branch(all);
     if (!alike(each(all, [](const Stmt& s) { return s.get()->op.index(); })))
       return differ("the kind of a statement");
     const auto of = [&](auto x) {
@@ -240,7 +242,22 @@ class TableMaker {
     if (all[0].as<Store>() != nullptr) return store(of(Store()));
     if (all[0].as<Alloc>() != nullptr) return alloc(of(Alloc()));
     if (all[0].as<Seq>() != nullptr) return sequence(of(Seq()));
-    return differ("a condition around statements, or a call");
+    return differ("a call");
+  }
+
+  /// A condition that one program has around a statement, all get.
+  Result<Stmt> branch(const Stmts& all) {
+    std::vector<std::vector<LoopSum>> where(all.size());
+    Stmts bodies = all;
+    for (size_t p = 0; p < all.size(); ++p) {
+      const auto* one = all[p].as<If>();
+      if (one == nullptr) continue;
+      if (one->else_body || !sums_.add_conditions(p, one->condition, where[p]))
+        return differ("a condition around statements, which is no limit");
+      bodies[p] = one->then_body;
+    }
+    Stmt body = TW_TRY(stmt(bodies));
+    return make(If{sums_.conditions(where), std::move(body), {}});
   }
 
   Result<Stmt> loop(const std::vector<const For*>& all) {
