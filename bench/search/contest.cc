@@ -40,24 +40,43 @@ search::Features program_features(const tune::ScheduleSpace& space, const measur
 using Made = Result<std::unique_ptr<search::Searcher>>;
 
 /// Those of the structure of `task`, the nearest first, as many as `tune` takes.
-std::vector<tune::KnownProgram> alike(const std::vector<tune::KnownProgram>& known,
-                                      const measure::Task& task) {
+std::vector<const Teacher*> alike(const std::vector<Teacher>& teachers, const measure::Task& task) {
   constexpr size_t kPrograms = 6;
-  std::multimap<double, const tune::KnownProgram*> near;
+  std::multimap<double, const Teacher*> near;
   const std::string text = records::workload_text(task.func);
-  for (const tune::KnownProgram& program : known)
-    if (const auto apart = tune::shape_distance(text, records::workload_text(program.func)))
-      near.emplace(*apart, &program);
-  std::vector<tune::KnownProgram> taken;
-  for (const auto& [apart, program] : near)
-    if (taken.size() < kPrograms) taken.push_back(*program);
+  for (const Teacher& teacher : teachers)
+    if (const auto apart = tune::shape_distance(text, records::workload_text(teacher.program.func)))
+      near.emplace(*apart, &teacher);
+  std::vector<const Teacher*> taken;
+  for (const auto& [apart, teacher] : near)
+    if (taken.size() < kPrograms) taken.push_back(teacher);
   return taken;
 }
 
+bool is_taught(const std::string& method) { return method.ends_with("-taught"); }
+
+/// What a method tries first: the points of its nearest teacher, and what all methods try.
+std::vector<Point> first_points(const std::string& method, const search::Space& space,
+                                const std::vector<const Teacher*>& teachers,
+                                std::vector<Point> of_all) {
+  if (!is_taught(method) || teachers.empty()) return of_all;
+  std::vector<Point> points;
+  for (const std::string& text : teachers[0]->points) {
+    Point point = tune::nearest_point(space, text);
+    if (std::find(points.begin(), points.end(), point) == points.end())
+      points.push_back(std::move(point));
+  }
+  points.insert(points.end(), of_all.begin(), of_all.end());
+  return points;
+}
+
 Made make(const std::string& method, const tune::ScheduleSpace& space, const measure::Task& task,
-          uint64_t seed, const std::vector<tune::KnownProgram>& known) {
-  if (const size_t suffix = method.find("-taught"); suffix != method.npos)
-    return tune::make_searcher(method.substr(0, suffix), space, task, seed, alike(known, task));
+          uint64_t seed, const std::vector<const Teacher*>& teachers) {
+  if (is_taught(method)) {
+    std::vector<tune::KnownProgram> known;
+    for (const Teacher* teacher : teachers) known.push_back(teacher->program);
+    return tune::make_searcher(method.substr(0, method.rfind('-')), space, task, seed, known);
+  }
   search::ModelGuidedOptions options;
   if (method == "tree" || method == "xgb") {
     // What a point's program looks like takes milliseconds to find out: fewer and shorter chains.
@@ -168,9 +187,9 @@ double seconds_to(const Run& run, double cost, double share) {
   return i < run.costs.size() ? run.seconds[i] : search::kInvalid;
 }
 
-Result<tune::KnownProgram> taught_by(const measure::Task& task, const tune::ScheduleSpace& space,
-                                     const std::string& method, int trials) {
-  constexpr size_t kSchedules = 48;  // as many as `tune` takes of a program
+Result<Teacher> taught_by(const measure::Task& task, const tune::ScheduleSpace& space,
+                          const std::string& method, int trials) {
+  constexpr size_t kSchedules = 48, kPoints = 4;  // as many as `tune` takes of a program
   const auto searcher = TW_TRY(tune::make_searcher(method, space, task, 1));
   search::Budget budget;
   budget.trials = trials;
@@ -182,7 +201,7 @@ Result<tune::KnownProgram> taught_by(const measure::Task& task, const tune::Sche
         return outcomes;
       },
       budget);
-  tune::KnownProgram program{task.name, task.func, {}};
+  Teacher teacher{{task.name, task.func, {}}, {}};
   const std::vector<size_t> order =
       searcher->history().cheapest(searcher->history().trials().size());
   const size_t count = std::min(order.size(), kSchedules);
@@ -191,9 +210,11 @@ Result<tune::KnownProgram> taught_by(const measure::Task& task, const tune::Sche
         searcher->history()
             .trials()[order[i * (order.size() - 1) / std::max<size_t>(count - 1, 1)]];
     if (auto trace = space.trace(trial.point))
-      program.measured.emplace_back(*std::move(trace), trial.outcome.cost);
+      teacher.program.measured.emplace_back(*std::move(trace), trial.outcome.cost);
   }
-  return program;
+  for (size_t i = 0; i < std::min(order.size(), kPoints); ++i)
+    teacher.points.push_back(space.space().text(searcher->history().trials()[order[i]].point));
+  return teacher;
 }
 
 Result<Contest> hold_contest(const measure::Task& task, const std::string& space_name,
@@ -202,19 +223,22 @@ Result<Contest> hold_contest(const measure::Task& task, const std::string& space
   Contest contest{task.name,       space_name,      space.space().size(),
                   judge.rule_ns(), options.trials,  options.warm_up,
                   options.seconds, options.methods, {}};
+  const std::vector<const Teacher*> teachers = alike(options.teachers, task);
   // Seeds outside, so that a contest that is stopped has as many of each method.
   for (int seed = 1; seed <= options.seeds; ++seed)
     for (const std::string& method : options.methods) {
       const auto s = static_cast<uint64_t>(seed);
       Run& run = contest.runs.emplace_back(Run{method, s, {}, {}, 0});
-      const auto searcher = TW_TRY(make(method, space, task, s, options.known));
+      const auto searcher = TW_TRY(make(method, space, task, s, teachers));
       Clocked clocked(space, judge, options.by_model, run);
       search::Budget budget;
       budget.trials = options.trials, budget.batch = options.batch;
       budget.interrupted = [&] { return clocked.clock() >= options.seconds; };
       search::run(
           *searcher, [&](const std::vector<Point>& points) { return clocked.evaluate(points); },
-          budget, warm_up_points(space.space(), options.warm_up, s));
+          budget,
+          first_points(method, space.space(), teachers,
+                       warm_up_points(space.space(), options.warm_up, s)));
       double best = search::kInvalid;
       for (const search::Trial& trial : searcher->history().trials())
         if (trial.outcome.cost < best) {

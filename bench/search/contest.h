@@ -10,18 +10,25 @@
 
 namespace tilewright::bench {
 
+/// A case that was searched before.
+struct Teacher {
+  tune::KnownProgram program;
+  std::vector<std::string> points;  ///< the best, in words, the best first
+};
+
 struct ContestOptions {
   /// Names of tune/methods.h; `xgb`: TVM's explorer on loop programs, `xgb-decisions`: on the
   /// decisions' own features, `xgb-cost`: on those, fitting the cost instead of the rank; `tree`:
-  /// on the loop tree; `xgb-taught`, `tree-taught`: that begins with what `known` says.
+  /// on the loop tree; `xgb-taught`, `tree-taught`: that begins as with `tune --transfer model`:
+  /// its model learns from `teachers`, and the points of the nearest one are tried first.
   std::vector<std::string> methods;
   int seeds = 5, trials = 200, warm_up = 8, batch = 8;
   double seconds = search::kInvalid;  ///< searching, compiling and measuring
   /// Costs are the space's own prior, a function that can be evaluated any number of times: for
   /// searchers that do not know it.
   bool by_model = false;
-  /// What other cases have taught; those of a case's structure are taken.
-  std::vector<tune::KnownProgram> known = {};
+  /// Those of a case's structure are taken.
+  std::vector<Teacher> teachers = {};
 };
 
 /// One search.
@@ -53,8 +60,8 @@ double seconds_to(const Run& run, double cost, double share);
 
 /// What a search of `trials` by `method` teaches about a case, with costs by the model of the
 /// machine. errors: as hold_contest.
-Result<tune::KnownProgram> taught_by(const measure::Task& task, const tune::ScheduleSpace& space,
-                                     const std::string& method, int trials);
+Result<Teacher> taught_by(const measure::Task& task, const tune::ScheduleSpace& space,
+                          const std::string& method, int trials);
 
 /// `task` must outlive the call. Points of other spaces than `space` take part where a method says
 /// so. errors: Usage (a method that does not exist), Unsupported (a model this build lacks).

@@ -30,6 +30,7 @@ struct Options {
   double limit = measure::MeasureOptions().limit_seconds;
   bool replay = false;   ///< measure nothing
   std::string teachers;  ///< cases that are searched before, by model
+  std::string taught_by = "xgb";
 };
 
 std::vector<std::string> words(const std::string& text, char by) {
@@ -72,7 +73,8 @@ Status contests(Options options) {
   for (const std::string& name : words(options.teachers, ';')) {
     const measure::Task task = TW_TRY(make_case(name, options.made));
     const auto space = TW_TRY(make_space(words(options.spaces, ',').at(0), task));
-    options.contest.known.push_back(TW_TRY(taught_by(task, *space, "xgb", options.contest.trials)));
+    options.contest.teachers.push_back(
+        TW_TRY(taught_by(task, *space, options.taught_by, options.contest.trials)));
   }
   for (const std::string& name : words(options.cases, ';')) {
     const measure::Task task = TW_TRY(make_case(name, options.made));
@@ -141,12 +143,15 @@ int main(int argc, char** argv) {
   contest->add_flag("--by-model", options.contest.by_model,
                     "Costs by the model of the machine: nothing is measured but the rule");
   contest->add_option("--teachers", options.teachers,
-                      "Cases that are searched before, for xgb-taught; with --by-model");
+                      "Cases that are searched before, for xgb-taught;
+  contest->add_option("--taught-by", options.taught_by, "The method that searches these"); with --by-model");
   contest->add_option("--seconds", options.contest.seconds, "Per run");
   add("surface", "Performance over two splits of a matrix product",
-      [](Options o) { return surface(o); });
+      [](Options o) {
+    return surface(o); });
   add("hand", "Found schedules against a tiling written by hand",
-      [](Options o) { return hand(o); });
+      [](Options o) {
+    return hand(o); });
   CLI11_PARSE(app, argc, argv);
   const Status ok = action();
   if (!ok) fmt::print(stderr, "{}", to_string(ok.error()));
