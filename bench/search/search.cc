@@ -143,15 +143,13 @@ int main(int argc, char** argv) {
   contest->add_flag("--by-model", options.contest.by_model,
                     "Costs by the model of the machine: nothing is measured but the rule");
   contest->add_option("--teachers", options.teachers,
-                      "Cases that are searched before, for xgb-taught;
-  contest->add_option("--taught-by", options.taught_by, "The method that searches these"); with --by-model");
+                      "Cases that are searched before, for xgb-taught; with --by-model");
+  contest->add_option("--taught-by", options.taught_by, "The method that searches these");
   contest->add_option("--seconds", options.contest.seconds, "Per run");
   add("surface", "Performance over two splits of a matrix product",
-      [](Options o) {
-    return surface(o); });
+      [](Options o) { return surface(o); });
   add("hand", "Found schedules against a tiling written by hand",
-      [](Options o) {
-    return hand(o); });
+      [](Options o) { return hand(o); });
   CLI11_PARSE(app, argc, argv);
   const Status ok = action();
   if (!ok) fmt::print(stderr, "{}", to_string(ok.error()));
