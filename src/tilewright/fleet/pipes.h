@@ -7,8 +7,7 @@
 namespace tilewright::fleet {
 
 /// Pipes and no socket: a shell whose stdin is a socket believes that sshd has started it, and
-/// reads
-/// ~/.bashrc.
+/// reads ~/.bashrc.
 struct RunnerPipes {
   OwnedFd to, from;        ///< of this process
   OwnedFd input, answers;  ///< the program's
