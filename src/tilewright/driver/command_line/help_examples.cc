@@ -75,8 +75,7 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
     {"hls",
      "tilewright hls examples/02_gemm_relu.tw --hw vu9p -o gemm/\n"
      "tilewright hls examples/02_gemm_relu.tw --trace examples/02_gemm_relu_fpga.steps "
-     "--dialect plain -o gemm_tiles/\n"
-     "tilewright hls net.twm -o net/     # compiled with --target fpga: its kernels\n"},
+     "--dialect plain -o gemm_tiles/\n"},
     {"synth", "tilewright synth vta\n"},
     {"codesign",
      "tilewright codesign choices model.onnx --intrinsics gemm,dot\n"
