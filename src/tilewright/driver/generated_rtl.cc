@@ -101,11 +101,6 @@ Result<GeneratedRtl> generated_rtl(const HardwareOrProgram& input) {
   return generated_rtl(TW_TRY(input.hardware()));
 }
 
-bool HardwareOrProgram::is_package() const {
-  const std::vector<std::string>& names = program.subject.paths;
-  return names.size() == 1 && names[0].ends_with(".twm");
-}
-
 Result<codesign::Hardware> HardwareOrProgram::hardware() const {
   const std::vector<std::string>& names = program.subject.paths;
   if (names.size() != 1)

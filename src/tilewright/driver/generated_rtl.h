@@ -27,7 +27,6 @@ struct GeneratedRtl {
 /// as well (package_rtl.h).
 struct HardwareOrProgram {
   FpgaProgramOptions program;
-  bool is_package() const;  ///< a single file.twm
   bool is_program() const { return program.subject.target == compile::kFpgaTarget; }
   /// A name or a file. requires: !is_program(). errors: Usage (not one).
   Result<codesign::Hardware> hardware() const;

@@ -8,6 +8,7 @@
 
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/fleet/schema/migrate.h"
+#include "tilewright/fleet/testing/shell_child.h"
 
 namespace tilewright::fleet {
 namespace {
@@ -74,16 +75,7 @@ TEST(OpenPackageSlow, AnAnswerThatIsNoneEndsTheChild) {
 /// A shell that is given a package through its stdin, and answers through its stdout.
 Result<OpenRun> streamed(const std::string& script, double limit_s = 20,
                          const std::string& package = "package") {
-  const auto started = OpenPackage::start_by_stream(
-      [&](int input, int answers, const ConfinedProcess::Prepare& prepare) {
-        Confined confined;
-        confined.argv = {"sh", "-c", script};
-        confined.limit_seconds = 1e9;
-        confined.input = input;
-        confined.answers = answers;
-        return ConfinedProcess::start(SandboxKind::None, std::move(confined), prepare);
-      },
-      {{"threads", 2}}, package);
+  const auto started = OpenPackage::start_by_stream(shell_child(script), {{"threads", 2}}, package);
   EXPECT_TRUE(started) << to_string(started.error());
   return (*started)->run({{"runs", 1}}, {"input"}, limit_s, {});
 }

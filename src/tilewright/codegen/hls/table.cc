@@ -344,7 +344,8 @@ Result<HlsTable> hls_table(const std::vector<Func>& funcs) {
   return TableMaker(funcs).run();
 }
 
-Result<HlsTables> hls_tables(const std::vector<Func>& funcs) {
+Result<HlsTables> hls_tables(const std::vector<Func>& funcs,
+                             const std::function<bool(const Func&)>& fits) {
   HlsTables out;
   std::vector<std::vector<Func>> groups;
   for (const Func& func : funcs) {
@@ -353,7 +354,7 @@ Result<HlsTables> hls_tables(const std::vector<Func>& funcs) {
       std::vector<Func> larger = groups[g];
       larger.push_back(func);
       auto table = hls_table(larger);
-      if (!table) continue;
+      if (!table || (fits && !fits(table->func))) continue;
       groups[g] = std::move(larger);
       out.tables[g] = *std::move(table);
       break;

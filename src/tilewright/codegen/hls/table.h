@@ -5,12 +5,14 @@
 //   layer 2: for c in 4 { .. c * 16 + i .. }      rows of the table: (8, 8), (4, 16)
 //
 // Numbers that differ become scalars of the program, one for all places that have the same numbers
-// in all layers. Memory on the chip is as large as the largest. A condition that only some layers
-// need (the last tile is partial) always holds in the others. What is unrolled, banks, slots and
-// the order of loops must agree.
+// in all layers. Memory on the chip is along each axis as large as the largest, so it may hold more
+// than any layer needs. A condition that only some layers need (the last tile is
+// partial) always holds in the others. What is unrolled, banks, slots and the order of loops must
+// agree.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tilewright/ir/stmt.h"
@@ -34,7 +36,9 @@ struct HlsTables {
   /// Of each program: its table, and its row there.
   std::vector<std::pair<size_t, size_t>> places;
 };
-/// requires: programs are prepared. errors: Unsupported (a program that stands alone has scalars).
-Result<HlsTables> hls_tables(const std::vector<Func>& funcs);
+/// requires: programs are prepared. `fits`: whether a common program is wanted (its memory may be
+/// too large); if not, a program joins another table.
+Result<HlsTables> hls_tables(const std::vector<Func>& funcs,
+                             const std::function<bool(const Func&)>& fits = {});
 
 }  // namespace tilewright::codegen

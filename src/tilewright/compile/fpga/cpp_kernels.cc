@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
+#include "tilewright/accel/fpga/block_ram.h"
 #include "tilewright/codegen/hls/table.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
 
 namespace tilewright::compile {
 namespace {
@@ -26,6 +28,29 @@ std::string table_notes(const codegen::HlsTable& table) {
   return out;
 }
 
+/// Block RAMs of a kernel's buffers. Banks of few words lie in look-up tables.
+int64_t block_rams(const Func& func) {
+  constexpr int64_t kFewWords = 64;  // of a look-up table as a RAM: vendors' data sheets
+  int64_t sum = 0;
+  walk(func.body, [&](const Stmt& s) {
+    const auto* alloc = s.as<Alloc>();
+    if (alloc == nullptr || fpga_memory(alloc->buffer.scope()).empty()) return;
+    const auto banking = lower::banking_of(*alloc);
+    int64_t banks = int_mark(alloc->marks, MarkKind::Slots).value_or(1), words = 1;
+    for (size_t axis = 0; axis < alloc->buffer.rank(); ++axis) {
+      const int64_t extent = as_int(alloc->buffer.shape()[axis]).value_or(1);
+      using Kind = lower::Banking::Kind;
+      const int64_t parts = !banking                                  ? 1
+                            : (*banking)[axis].kind == Kind::Complete ? extent
+                                                                      : (*banking)[axis].banks;
+      banks *= parts;
+      words *= ceil_div(extent, parts);
+    }
+    if (words > kFewWords) sum += banks * fpga::bram18_of(words, bit_width(alloc->buffer.dtype()));
+  });
+  return sum;
+}
+
 }  // namespace
 
 Result<CppKernels> cpp_kernels(const std::vector<const FpgaNetwork::Design*>& alike,
@@ -37,7 +62,9 @@ Result<CppKernels> cpp_kernels(const std::vector<const FpgaNetwork::Design*>& al
   std::sort(order.begin(), order.end());
   std::vector<Func> funcs;
   for (const auto& [text, i] : order) funcs.push_back(TW_TRY(codegen::prepare_hls(alike[i]->func)));
-  codegen::HlsTables all = TW_TRY(codegen::hls_tables(funcs));
+  const int64_t most = device.usable_cells().bram18;
+  codegen::HlsTables all = TW_TRY(
+      codegen::hls_tables(funcs, [&](const Func& common) { return block_rams(common) <= most; }));
   CppKernels out;
   for (size_t t = 0; t < all.tables.size(); ++t) {
     codegen::HlsTable& table = all.tables[t];

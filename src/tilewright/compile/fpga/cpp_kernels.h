@@ -1,7 +1,8 @@
 // The C++ of designs of one structure: one kernel with a table for all of them, or a few.
 //
-//   conv 1: 64 to 64 channels, 56x56      =>   kernel conv(image, weights, .., table.0, table.1,
-//   ..) conv 2: 128 to 128, 28x28                  rows (64, 56, ..) and (128, 28, ..)
+//   conv 1: 64 to 64 channels, 56x56
+//   conv 2: 128 to 128 channels, 28x28
+//     =>  kernel conv(image, weights, .., table.0, table.1, ..), rows (64, 56, ..), (128, 28, ..)
 #pragma once
 
 #include <vector>
@@ -26,7 +27,8 @@ struct CppKernels {
 };
 
 /// Kernels have names that no kernel of another structure of the network has. The first structure's
-/// have that of the design's program.
+/// have that of the design's program. Designs share a kernel as long as its block RAMs fit the
+/// device.
 /// errors: Unsupported.
 Result<CppKernels> cpp_kernels(const std::vector<const FpgaNetwork::Design*>& alike,
                                const hw::FpgaDevice& device,

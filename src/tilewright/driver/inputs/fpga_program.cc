@@ -33,6 +33,10 @@ Result<Func> func_of_subject(const SubjectOptions& options) {
 
 }  // namespace
 
+bool FpgaProgramOptions::is_package() const {
+  return subject.paths.size() == 1 && subject.paths[0].ends_with(".twm");
+}
+
 Result<LoadedFpgaProgram> load_fpga_program(const FpgaProgramOptions& options) {
   LoadedFpgaProgram loaded{TW_TRY(hw::load_fpga_device(options.hw)), {}, {}};
   const Func func = TW_TRY(func_of_subject(options.subject));

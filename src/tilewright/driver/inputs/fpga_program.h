@@ -12,6 +12,7 @@ namespace tilewright::driver {
 struct FpgaProgramOptions {
   SubjectOptions subject;
   std::string hw = "vu9p", trace;
+  bool is_package() const;  ///< a single file.twm
 };
 
 struct LoadedFpgaProgram {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <iterator>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
@@ -104,26 +105,25 @@ Result<nlohmann::ordered_json> hls_package(const HlsVerb& verb) {
     return fail(ErrorKind::Usage, "a package says what it is for",
                 "--hw and --trace are for programs", "leave them out");
   const PackageDesigns designs = TW_TRY(package_designs(verb.program.subject.paths[0]));
-  nlohmann::ordered_json json;
+  std::vector<compile::CppKernel> kernels;  // all of them before the first is written
   for (const auto& [number, structure] : designs.structures) {
     compile::CppKernels cpp = TW_TRY(compile::cpp_kernels(
         pointers(structure), designs.device, *codegen::parse_hls_dialect(verb.dialect)));
-    for (size_t k = 0; k < cpp.kernels.size(); ++k) {
-      compile::CppKernel& one = cpp.kernels[k];
-      one.kernel.files["table.csv"] = table_text(structure, cpp, k);
-      json["kernels"].push_back(TW_TRY(write_kernel(
-          one.kernel, one.func, verb, verb.output + "/" + one.kernel.symbol, designs.device)));
-    }
+    for (size_t k = 0; k < cpp.kernels.size(); ++k)
+      cpp.kernels[k].kernel.files["table.csv"] = table_text(structure, cpp, k);
+    std::move(cpp.kernels.begin(), cpp.kernels.end(), std::back_inserter(kernels));
   }
+  nlohmann::ordered_json json;
+  for (const compile::CppKernel& one : kernels)
+    json["kernels"].push_back(TW_TRY(write_kernel(
+        one.kernel, one.func, verb, verb.output + "/" + one.kernel.symbol, designs.device)));
   return json;
 }
 
 Result<int> hls(const HlsVerb& verb, bool as_json) {
   TW_TRY_STATUS(check_outputs({{}, {verb.output}}, input_files(verb.program.subject), as_json));
-  const std::vector<std::string>& paths = verb.program.subject.paths;
-  const bool package = paths.size() == 1 && paths[0].ends_with(".twm");
   nlohmann::ordered_json json = document("hls");
-  json.update(TW_TRY(package ? hls_package(verb) : hls_program(verb)));
+  json.update(TW_TRY(verb.program.is_package() ? hls_package(verb) : hls_program(verb)));
   if (as_json) print_json(json);
   return 0;
 }

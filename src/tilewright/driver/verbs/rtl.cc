@@ -63,7 +63,7 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
   TW_TRY_STATUS(check_outputs({{}, {folder}}, {}, as_json));
   nlohmann::ordered_json json = document("rtl");
   std::string text;
-  if (options.input.is_package()) {
+  if (options.input.program.is_package()) {
     if (options.input.is_program())
       return fail(ErrorKind::Usage, "a package says what it is for",
                   "--target, --hw and --trace are for programs", "leave them out");

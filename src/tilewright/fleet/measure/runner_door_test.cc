@@ -6,29 +6,18 @@
 #include <signal.h>
 
 #include "tilewright/fleet/schema/migrate.h"
+#include "tilewright/fleet/testing/shell_child.h"
 
 namespace tilewright::fleet {
 namespace {
 
 using testing::HasSubstr;
 
-OpenChild shell_runner(const std::string& script) {
-  return [script](int input, int answers, const ConfinedProcess::Prepare& prepare) {
-    Confined confined;
-    confined.argv = {"sh", "-c", script};
-    confined.limit_seconds = 1e9;
-    confined.input = input;
-    confined.answers = answers;
-    return ConfinedProcess::start(SandboxKind::None, std::move(confined), prepare);
-  };
-}
-
 /// Takes a package of 3 bytes, then answers each request with its own process.
 std::string serving() {
   return fmt::format(
       "read how; head -c 3 >/dev/null; printf '{{\"runner\":\"{}\"}}\\n'; while read line; do "
-      "printf "
-      "'{{\"ok\":true,\"pid\":%d,\"outputs\":[]}}\\n' $$; done",
+      "printf '{{\"ok\":true,\"pid\":%d,\"outputs\":[]}}\\n' $$; done",
       program_version());
 }
 
@@ -38,7 +27,7 @@ nlohmann::json asked(DoorRunner& runner) {
 }
 
 TEST(RunnerDoor, StartsOneForEachThatIsAskedFor) {
-  auto door = RunnerDoor::create(shell_runner(serving()));
+  auto door = RunnerDoor::create(shell_child(serving()));
   ASSERT_TRUE(door) << to_string(door.error());
   std::vector<DoorRunner> runners;
   std::vector<pid_t> pids;
@@ -76,7 +65,7 @@ TEST(RunnerDoor, TellsWhyThereIsNone) {
 }
 
 TEST(RunnerDoor, RunsNoMoreThanAFewAtOnce) {
-  auto door = RunnerDoor::create(shell_runner(serving()));
+  auto door = RunnerDoor::create(shell_child(serving()));
   ASSERT_TRUE(door);
   std::vector<DoorRunner> runners;
   for (int i = 0; i < 10; ++i) {
