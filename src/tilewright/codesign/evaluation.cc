@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/rules/vta/mapping_text.h"
@@ -131,8 +133,15 @@ double in_unit(const DesignResult& result, const Limit& limit) {
   return limit.unit == LimitUnit::Seconds ? result.seconds : value(result, limit.objective);
 }
 
+/// The same for all shapes of an array that cost the same under every mapping.
+std::pair<int, int> shape_of(const spatial::Design& design) {
+  if (spatial::works_as_one_row(design.unit)) return {1, static_cast<int>(design.units())};
+  return {design.rows, design.cols};
+}
+
 /// What decides which mapping of those that fit is the best.
 std::string without_memories(spatial::Design design) {
+  std::tie(design.rows, design.cols) = shape_of(design);
   design.name.clear();
   design.spad_kb = design.local_kb = 0;
   design.clock_mhz = 0;
@@ -142,13 +151,29 @@ std::string without_memories(spatial::Design design) {
 
 /// What decides which mappings there are.
 std::string array_of(const spatial::Design& design) {
+  const auto [rows, cols] = shape_of(design);
   return fmt::format("{} {} {} {}", spatial::name(design.unit), spatial::name(design.dataflow),
-                     design.rows, design.cols);
+                     rows, cols);
 }
 
 bool fits(const spatial::Design& design, const cost::SpatialLayer& layer,
           const cost::SpatialMapping& mapping) {
   return cost::SpatialEvaluator(design, layer, mapping.choice).fits(mapping);
+}
+
+/// `mapped`: the layer's mapping; nothing: none fits.
+LayerResult on_array(const spatial::Design& design, const WorkloadLayer& layer,
+                     const Technology& technology, const std::optional<cost::SpatialBest>& mapped) {
+  LayerResult result;
+  result.bound = cost::lower_bound(design, layer.layer);
+  const double host = host_cycles(layer, design.host);
+  result.on_host = !mapped || host < mapped->cost.cycles;
+  if (mapped) {
+    result.mapping = mapped->mapping;
+    set_cost(design, layer.layer, technology, mapped->cost, result);
+  }
+  if (result.on_host) result.cycles = host, result.energy = {};
+  return result;
 }
 
 void remember(const cost::SpatialMapping& mapping, std::vector<cost::SpatialMapping>& latest) {
@@ -186,42 +211,33 @@ DesignEvaluator::DesignEvaluator(Workload workload, Technology technology, Layer
       known_(workload_.layers.size()) {}
 
 std::optional<cost::SpatialBest> DesignEvaluator::best(const spatial::Design& design,
-                                                       size_t place) {
+                                                       const Kin& kin, size_t place) {
+  // A space of a million designs has tens of thousands that differ in more than memories.
+  constexpr size_t kMostKept = 10000;
   const cost::SpatialLayer& layer = workload_.layers[place].layer;
-  const std::string own = without_memories(design), array = array_of(design);
   cost::SpatialMapperOptions options;
   {
     const std::scoped_lock lock(mutex_);
-    for (const Solved& solved : known_[place].by_design[own]) {
+    if (known_[place].by_design.size() > kMostKept) known_[place].by_design.clear();
+    for (const Solved& solved : known_[place].by_design[kin.design]) {
       if (solved.spad_kb < design.spad_kb || solved.local_kb < design.local_kb) continue;
       if (solved.best && !fits(design, layer, solved.best->mapping)) continue;
       ++reused_;
       return solved.best;
     }
-    options.known = known_[place].by_array[array];
+    options.known = known_[place].by_array[kin.array];
   }
   const std::optional<cost::SpatialBest> found = cost::best_mapping(design, layer, options);
   const std::scoped_lock lock(mutex_);
   ++mapped_;
-  known_[place].by_design[own].push_back({design.spad_kb, design.local_kb, found});
-  if (found) remember(found->mapping, known_[place].by_array[array]);
+  known_[place].by_design[kin.design].push_back({design.spad_kb, design.local_kb, found});
+  if (found) remember(found->mapping, known_[place].by_array[kin.array]);
   return found;
 }
 
-LayerResult DesignEvaluator::layer(const spatial::Design& design, size_t place) {
+LayerResult DesignEvaluator::layer(const spatial::Design& design, size_t place) const {
   const WorkloadLayer& layer = workload_.layers[place];
-  LayerResult result;
-  result.bound = cost::lower_bound(design, layer.layer);
-  const double host = host_cycles(layer, design.host);
-  const std::optional<cost::SpatialBest> mapped =
-      mapper_ ? mapper_(design, layer.layer) : best(design, place);
-  result.on_host = !mapped || host < mapped->cost.cycles;
-  if (mapped) {
-    result.mapping = mapped->mapping;
-    set_cost(design, layer.layer, technology_, mapped->cost, result);
-  }
-  if (result.on_host) result.cycles = host, result.energy = {};
-  return result;
+  return on_array(design, layer, technology_, mapper_(design, layer.layer));
 }
 
 LayerResult DesignEvaluator::layer(const vta::Config& config, size_t place) const {
@@ -258,13 +274,19 @@ LayerResult DesignEvaluator::once(const Hardware& hardware, const std::string& f
 }
 
 DesignResult DesignEvaluator::evaluate(const Hardware& hardware) {
-  const auto* design = mapper_ ? nullptr : std::get_if<spatial::Design>(&hardware);
-  Hardware nameless = hardware;
-  std::visit([](auto& one) { one.name.clear(); }, nameless);
-  const std::string file = design ? std::string() : to_toml(nameless);
+  const size_t count = workload_.layers.size();
   std::vector<LayerResult> layers;
-  for (size_t i = 0; i < workload_.layers.size(); ++i)
-    layers.push_back(design ? layer(*design, i) : once(hardware, file, i));
+  const auto* design = std::get_if<spatial::Design>(&hardware);
+  if (design != nullptr && !mapper_) {
+    const Kin kin{without_memories(*design), array_of(*design)};
+    for (size_t i = 0; i < count; ++i)
+      layers.push_back(on_array(*design, workload_.layers[i], technology_, best(*design, kin, i)));
+  } else {
+    Hardware nameless = hardware;
+    std::visit([](auto& one) { one.name.clear(); }, nameless);
+    const std::string file = to_toml(nameless);
+    for (size_t i = 0; i < count; ++i) layers.push_back(once(hardware, file, i));
+  }
   return sum_up(workload_, technology_, hardware, std::move(layers));
 }
 

@@ -96,11 +96,18 @@ class DesignEvaluator {
     std::map<std::string, LayerResult> by_file;  ///< of designs that share nothing else
   };
 
-  LayerResult layer(const spatial::Design& design, size_t place);
+  /// What of a design decides which mappings can be taken over from others.
+  struct Kin {
+    std::string design;  ///< all but its memories
+    std::string array;
+  };
+
+  LayerResult layer(const spatial::Design& design, size_t place) const;  ///< by the given mapper
   LayerResult layer(const vta::Config& config, size_t place) const;
   /// `file`: of the hardware, without its name.
   LayerResult once(const Hardware& hardware, const std::string& file, size_t place);
-  std::optional<cost::SpatialBest> best(const spatial::Design& design, size_t place);
+  std::optional<cost::SpatialBest> best(const spatial::Design& design, const Kin& kin,
+                                        size_t place);
 
   Workload workload_;
   Technology technology_;

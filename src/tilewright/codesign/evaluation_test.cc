@@ -116,6 +116,29 @@ TEST(Evaluation, AsksAMapperAgainForEveryOtherDesign) {
   EXPECT_EQ(evaluator.reused(), 2);
 }
 
+// 3x8 and 4x6 units of a Dot or Gemv are one row of 24; a Gemm of another shape is another array.
+TEST(Evaluation, ShapesThatWorkAsOneRowShareTheirMappings) {
+  Workload workload;
+  workload.layers.push_back({cost::matmul(50, 70, 90), 1, {"a"}});
+  const Technology technology = *load_technology("asic45");
+  for (const spatial::Unit unit : {spatial::Unit::Dot, spatial::Unit::Gemv, spatial::Unit::Gemm}) {
+    DesignEvaluator shared(workload, technology);
+    for (const auto& [rows, cols] : {std::pair(3, 8), std::pair(4, 6), std::pair(24, 1)}) {
+      spatial::Design design;
+      design.unit = unit;
+      design.links = spatial::usual_links(unit);
+      design.rows = rows;
+      design.cols = cols;
+      const DesignResult a = shared.evaluate(design);
+      const DesignResult b = DesignEvaluator(workload, technology).evaluate(design);
+      EXPECT_EQ(a.seconds, b.seconds);
+      EXPECT_EQ(a.layers[0].mapping, b.layers[0].mapping);
+      EXPECT_EQ(a.layers[0].energy.chip(), b.layers[0].energy.chip());
+    }
+    EXPECT_EQ(shared.mapped(), unit == spatial::Unit::Gemm ? 3 : 1) << spatial::name(unit);
+  }
+}
+
 // Of VTA, only an equal configuration has the same mapping.
 TEST(Evaluation, VtaIsMappedOncePerConfiguration) {
   Workload workload;

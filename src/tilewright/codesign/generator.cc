@@ -24,6 +24,7 @@ std::vector<SpaceKey> make_spatial_keys() {
     SpaceKey made{
         key.path(), {}, key.low, key.high, key.whole(), key.power_of_two, is_required(key.path()),
         -1,         {}};
+    made.memory = key.path() == "spad_kb" || key.path() == "local_kb";
     if (const auto* words = std::get_if<spatial::Words>(&key.value))
       made.words.assign(words->words.begin(), words->words.end());
     keys.push_back(std::move(made));

@@ -21,6 +21,8 @@ struct SpaceKey {
   /// Means something only where the key `parent` is one of the words `when`; -1: everywhere.
   int parent = -1;
   std::vector<int> when;
+  /// Size of a memory: the best mapping for a large one often fits smaller ones, too.
+  bool memory = false;
 
   std::string text(double value) const;  ///< a number, or the word at that position
 };

@@ -121,9 +121,19 @@ DesignResult expected(const DesignEvaluator& evaluator, const Hardware& hardware
                   });
 }
 
+std::vector<size_t> memory_decisions(const DesignSpace& space) {
+  std::vector<size_t> decisions;
+  const SpaceFile& file = space.file();
+  for (size_t p = 0; p < file.parameters.size(); ++p)
+    if (file.generator->keys()[static_cast<size_t>(file.parameters[p].key)].memory)
+      decisions.push_back(p);
+  return decisions;
+}
+
 search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,
                                   const Goals& goals) {
-  search::MultiProblem problem{space.points(), 2, 0, {}, {}, {}, {}};
+  search::MultiProblem problem{space.points()};
+  problem.sharing = memory_decisions(space);
   problem.objectives = goals.objectives.size();
   problem.limits = goals.limits.size();
   problem.legal = [&space](const search::Point& point) { return space.legal(point); };

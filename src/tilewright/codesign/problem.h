@@ -24,6 +24,10 @@ DesignResult optimistic(const DesignEvaluator& evaluator, const Hardware& hardwa
 /// evaluation will probably give.
 DesignResult expected(const DesignEvaluator& evaluator, const Hardware& hardware);
 
+/// Decisions about memories: with designs that differ in these alone one after the other, from
+/// large ones to small ones, an evaluator reuses most mappings.
+std::vector<size_t> memory_decisions(const DesignSpace& space);
+
 /// `expected` is its prior, and `optimistic` gives its bounds where every objective and limit has
 /// one. `space` and `evaluator` must outlive the problem.
 search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,

@@ -3,19 +3,20 @@
 // spaces/edge.toml is an example with comments. A file has `kind = "space"`, a name, a technology
 // (a name or a file), perhaps a `generator` ("spatial", the default, "vta" or "gemmini"), and
 //
-//   rules = ["rows * cols <= 256"]                   # the language of space_rule.h
-//   [parameters]                                     # dimensions of the space
-//   rows = [8, 16, 32]                               # choices
-//   banks = { from = 1, to = 8 }                     # a range; step = 2 or times = 2 are possible
-//   dataflow = ["ws", "os"]
-//   [fixed]                                          # no dimensions: one value, or computed from
-//   others intrinsic = "gemm" cols = "rows" [limits]                                         # a
-//   search looks for designs that keep them power = "2 W"
+//   rules = ["rows * cols <= 256"]      the language of space_rule.h
+//   [parameters]                        dimensions of the space:
+//   rows = [8, 16, 32]                  - choices
+//   banks = { from = 1, to = 8 }        - a range; step = 2 or times = 2 are possible
+//   dataflow = ["ws", "os"]             - words
+//   [fixed]                             no dimensions:
+//   intrinsic = "gemm"                  - one value
+//   cols = "rows"                       - computed from others
+//   [limits]                            a search looks for designs that keep them
+//   power = "2 W"
 //
 // Keys are those of a design file (hw/spatial.toml). Fixing a primitive removes its dimension. The
-// unit
-// (`intrinsic`) may be a dimension; `dataflow` is one only where the unit is gemm. Where `links` is
-// not named, gemm has systolic links and the other units full ones.
+// unit (`intrinsic`) may be a dimension; `dataflow` is one only where the unit is gemm. Where
+// `links` is not named, gemm has systolic links and the other units full ones.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,8 @@ bool weights_stay(const Design& design) {
          (design.unit == Unit::Gemm && design.dataflow == Dataflow::WeightStationary);
 }
 
+bool works_as_one_row(Unit unit) { return unit == Unit::Dot || unit == Unit::Gemv; }
+
 int64_t sum_parts(const Design& design) {
   switch (design.unit) {
     case Unit::Dot:

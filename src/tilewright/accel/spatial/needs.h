@@ -10,6 +10,10 @@ namespace tilewright::spatial {
 /// Whether blocks of the second factor stay in the array (Gemm weight stationary, Conv2d).
 bool weights_stay(const Design& design);
 
+/// Whether an array works as one row of R*C units, so that any other shape with as many takes the
+/// same cycles, steps and bytes (Dot, Gemv).
+bool works_as_one_row(Unit unit);
+
 /// Parts of the private memory that hold sums, equal in size: one for each sum that a step changes.
 int64_t sum_parts(const Design& design);
 

@@ -37,11 +37,12 @@ Status complete(const SearchSubject& subject, codesign::DesignEvaluator& evaluat
                 codesign::Study& study, std::vector<codesign::StudyRow>& rows) {
   std::set<Point> known;
   for (const codesign::StudyRow& row : rows) known.insert(row.trial.point);
-  search::MultiProblem problem{subject.space.points(), 2, 0, {}, {}, {}, {}};
+  search::MultiProblem problem{subject.space.points()};
+  problem.sharing = codesign::memory_decisions(subject.space);
   problem.legal = [&](const Point& point) {
     return subject.space.legal(point) && !known.contains(point);
   };
-  const std::vector<Point> points = search::legal_points(problem);
+  const std::vector<Point> points = search::points_that_share(problem);
   const SearchSubject all{
       {}, {}, subject.space, {{std::begin(kObjectives), std::end(kObjectives)}, {}}};
   Progress progress("codesign");

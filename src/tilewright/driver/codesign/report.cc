@@ -31,6 +31,13 @@ std::vector<size_t> chosen_of(const std::vector<FrontPoint>& front, size_t objec
   return chosen;
 }
 
+/// Of so many designs each `stride`th is drawn, beside the front: a page with all of a million
+/// would open in no browser.
+size_t stride(size_t designs) {
+  constexpr size_t kMostDrawn = 3000;
+  return std::max<size_t>(1, (designs + kMostDrawn - 1) / kMostDrawn);
+}
+
 /// Values of the parameters and objectives of all designs; the front and the knee stand out.
 std::string parallel_plot(const SearchSubject& subject, const SearchResult& result) {
   std::vector<ParallelAxis> axes;
@@ -48,8 +55,10 @@ std::string parallel_plot(const SearchSubject& subject, const SearchResult& resu
   std::vector<ParallelLine> lines;
   for (size_t i = 0; i < result.rows.size(); ++i) {
     const search::MultiTrial& trial = result.rows[i].trial;
-    if (trial.outcome.objectives.empty()) continue;
-    ParallelLine line{{}, i + 1 == knee ? 2 : front.contains(i + 1) ? 1 : 0};
+    const bool of_front = front.contains(i + 1);
+    if (trial.outcome.objectives.empty() || (!of_front && i % stride(result.rows.size()) != 0))
+      continue;
+    ParallelLine line{{}, i + 1 == knee ? 2 : of_front ? 1 : 0};
     for (const int value : trial.point) line.values.push_back(value);
     line.values.insert(line.values.end(), trial.outcome.objectives.begin(),
                        trial.outcome.objectives.end());
@@ -105,8 +114,9 @@ std::string pair_plot(const SearchSubject& subject, const SearchResult& result, 
   const codesign::Technology& technology = subject.space.file().technology;
   PlotSeries met{"meets all limits", {}, false}, broken{"breaks a limit", {}, false},
       front{"front", {}, false};
-  for (const codesign::StudyRow& row : judged_rows(result)) {
-    const search::MultiOutcome& outcome = row.trial.outcome;
+  const std::vector<codesign::StudyRow> judged = judged_rows(result);
+  for (size_t i = 0; i < judged.size(); i += stride(judged.size())) {
+    const search::MultiOutcome& outcome = judged[i].trial.outcome;
     if (outcome.objectives.empty()) continue;
     (search::feasible(outcome) ? met : broken)
         .points.emplace_back(outcome.objectives[x], outcome.objectives[y]);
@@ -135,12 +145,16 @@ std::string volume_plot(const SearchResult& result) {
   if (feasible.empty()) return {};
   const search::FrontScore score(feasible);
   PlotSeries share{"", {}, true, true};
-  std::vector<search::Objectives> found;
+  std::vector<search::Objectives> found;  // the front of these is enough
+  const size_t places = 200, step = std::max<size_t>(1, result.rows.size() / places);
   for (size_t i = 0; i < result.rows.size(); ++i) {
     if (search::feasible(result.rows[i].trial.outcome))
       found.push_back(result.rows[i].trial.outcome.objectives);
-    if (!found.empty())
-      share.points.emplace_back(static_cast<double>(i + 1), 100 * score.share(found));
+    if (found.empty() || (i % step != 0 && i + 1 < result.rows.size())) continue;
+    std::vector<search::Objectives> front;
+    for (const size_t f : search::pareto_front(found)) front.push_back(found[f]);
+    found = std::move(front);
+    share.points.emplace_back(static_cast<double>(i + 1), 100 * score.share(found));
   }
   return svg({"Hypervolume", "evaluations", "% of the end", false, false, {share}});
 }
@@ -197,6 +211,10 @@ std::string search_page(const SearchSubject& subject, const SearchResult& result
     for (size_t y = x + 1; y < count; ++y) page += pair_plot(subject, result, x, y);
   page += volume_plot(result);
   page += "<h2>All designs</h2>\n" + parallel_plot(subject, result);
+  if (const size_t each = stride(result.rows.size()); each > 1)
+    page +=
+        fmt::format("<p>The plots show the front, and of the {} other designs one in {}.</p>\n",
+                    result.rows.size() - std::min(result.rows.size(), result.front.size()), each);
   page += "<h2>Why designs are not on the front</h2>\n" + reasons_table(subject, result);
   std::vector<std::vector<std::string>> rows = {{"design"}};
   for (const codesign::Objective objective : subject.goals.objectives)

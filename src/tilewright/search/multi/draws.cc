@@ -1,6 +1,7 @@
 #include "tilewright/search/multi/draws.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tilewright::search {
 namespace {
@@ -24,6 +25,21 @@ std::vector<Point> legal_points(const MultiProblem& problem) {
     Point point = problem.space.at(i);
     if (legal(problem, point)) points.push_back(std::move(point));
   }
+  return points;
+}
+
+std::vector<Point> points_that_share(const MultiProblem& problem) {
+  std::vector<Point> points = legal_points(problem);
+  if (problem.sharing.empty()) return points;
+  std::vector<std::pair<Point, Point>> turns;  // when a point's turn is, the point
+  for (Point& point : points) {
+    Point turn = point;
+    for (const size_t decision : problem.sharing) turn[decision] = 0;
+    for (const size_t decision : problem.sharing) turn.push_back(-point[decision]);
+    turns.emplace_back(std::move(turn), std::move(point));
+  }
+  std::sort(turns.begin(), turns.end());
+  for (size_t i = 0; i < points.size(); ++i) points[i] = std::move(turns[i].second);
   return points;
 }
 

@@ -10,6 +10,11 @@ namespace tilewright::search {
 /// All legal points in the space's order. requires: a space small enough to walk through.
 std::vector<Point> legal_points(const MultiProblem& problem);
 
+/// The same in the order in which evaluating all of them shares most: by the decisions that are not
+/// `sharing`, then from the last values of `sharing` down. Example: of (rows, memory, banks),
+/// memory sharing: 0 1 0, 0 0 0, 0 1 1, 0 0 1, 1 1 0, ...
+std::vector<Point> points_that_share(const MultiProblem& problem);
+
 class Draws {
  public:
   Draws(const MultiProblem& problem, const MultiOptions& options);

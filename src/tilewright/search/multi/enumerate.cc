@@ -11,7 +11,7 @@ namespace {
 class MultiEnumerate final : public MultiSearcher {
  public:
   explicit MultiEnumerate(MultiProblem of)
-      : MultiSearcher(std::move(of)), points_(legal_points(problem())) {
+      : MultiSearcher(std::move(of)), points_(points_that_share(problem())) {
     if (!problem().bounds) return;
     for (const Point& point : points_) bounds_.push_back(problem().bounds(point));
     order_by_promise();

@@ -51,6 +51,9 @@ struct MultiProblem {
   Prior prior;
   /// Lower bounds of what an evaluation would give, for `enumerate`.
   std::function<PriorValue(const Point&)> bounds;
+  /// Decisions that share work: evaluating points that differ in these alone one after the other,
+  /// from their last values down, is cheap. In what order all points are listed for `enumerate`.
+  std::vector<size_t> sharing;
 };
 
 /// What MOBO maximises, times the probability of meeting the limits.

@@ -83,6 +83,24 @@ TEST_P(EveryMethod, ProposesEachLegalPointOnce) {
   }
 }
 
+// Of (rows, memory, banks), memory sharing: large memories first, those of one array together.
+TEST(PointsThatShare, DifferInWhatSharesOneAfterTheOther) {
+  MultiProblem problem{
+      Space({level_decision("rows", 2), level_decision("memory", 3), level_decision("banks", 2)})};
+  problem.legal = [](const Point& point) { return point[0] + point[1] < 3; };
+  problem.sharing = {1};
+  EXPECT_EQ(points_that_share(problem), (std::vector<Point>{{0, 2, 0},
+                                                            {0, 1, 0},
+                                                            {0, 0, 0},
+                                                            {0, 2, 1},
+                                                            {0, 1, 1},
+                                                            {0, 0, 1},
+                                                            {1, 1, 0},
+                                                            {1, 0, 0},
+                                                            {1, 1, 1},
+                                                            {1, 0, 1}}));
+}
+
 TEST_P(EveryMethod, FindsNewPointsInSpacesTooLargeToList) {
   if (GetParam() == "enumerate") return;
   MultiOptions options;
