@@ -191,6 +191,21 @@ exits 0 "groups of channels, and layers that share designs" "8 layers on 5 desig
 exits 0 "a design for each layer" "8 layers, each a design of its own" -- \
   check alexnet.onnx --target fpga --hw zynq7020 --designs own
 exits 2 "designs are of FPGAs" "--designs is for networks on FPGAs" -- check alexnet.onnx --designs own
+
+# Cells of operators, by Yosys: of one row here, the others are like it.
+"$program" -q hw new zynq7020 -o all.toml >"$log"
+awk '/^\[/ { row = /operator/ && !/operator\.mac\.i16\.rtl/ } !row' all.toml | sed 's/^luts = 32$/luts = 99/' >one.toml
+exits 0 "cells of operators" "i16  99   32" "measured.toml" -- \
+  calibrate --target fpga --hw one.toml -o measured.toml
+holds "are in the device's file" grep -q "synth_xilinx -family xc7" measured.toml
+exits 0 "which is a device" "" -- hw check measured.toml
+exits 2 "operators of what" "--target fpga needs a device" -- calibrate --target fpga
+exits 2 "no device that runs" "--device is not for --target fpga" -- \
+  calibrate --target fpga --hw vu9p --device opencl
+exits 3 "operators of an iCE40" "routes a whole design" -- calibrate --target fpga --hw ice40up5k
+exits 2 "a device of a processor" "--hw is for --target fpga" -- \
+  calibrate --target opencl --device opencl --hw vu9p
+
 "$program" -q hw new zynq7020 --set bram18=1 -o small.toml >"$log"
 small=(alexnet.onnx --target fpga --hw small.toml)
 exits 6 "a device that is too small" "needs BRAM18 2 of 0" -- compile "${small[@]}" -o small.twm

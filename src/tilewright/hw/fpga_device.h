@@ -2,6 +2,7 @@
 // Files hw/fpga/NAME.toml; what a user writes is read by the same reader (hw/fpga_device_file.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -75,6 +76,11 @@ struct FpgaOperator {
   /// Of `mac`: cycles from reading a sum to reading it again: read, add, write.
   int recurrence = 1;
   std::string source;  ///< who says so: a data sheet, a tool, nobody
+
+  /// Of a `mac` of floats: cycles of its sum, which is read in 2 cycles and written in 1, and of
+  /// its product.
+  int sum_cycles() const { return std::max(1, recurrence - 3); }
+  int product_cycles() const { return std::max(1, latency - sum_cycles()); }
   friend bool operator==(const FpgaOperator&, const FpgaOperator&) = default;
 };
 

@@ -54,16 +54,15 @@ std::string_view dtype_name(const Number& number) {
   return "";
 }
 
-/// Cycles of an operator: of floats from the device's product and sum, which reads 2 cycles, adds,
-/// and writes 1; integers take a register behind adders, two around the multiplier of a DSP.
+/// Cycles of an operator: of floats those of the device's product and sum; integers take a register
+/// behind adders, two around the multiplier of a DSP.
 int latency_of(Op op, const Number& type, const hw::FpgaDevice& device) {
   if (op == Op::Select || op == Op::Shl || op == Op::Shr) return 0;
   if (!type.is_float()) return op == Op::Cast ? 0 : op == Op::Mul ? 2 : 1;
   const auto* mac = device.find("mac", dtype_name(type), hw::FpgaPath::Rtl);
   if (mac == nullptr || op == Op::Cast || (op != Op::Add && op != Op::Sub && op != Op::Mul))
     return 1;
-  const int sum = std::max(1, mac->recurrence - 3);
-  return op == Op::Mul ? std::max(1, mac->latency - sum) : sum;
+  return op == Op::Mul ? mac->product_cycles() : mac->sum_cycles();
 }
 
 /// Whether two banks of one iteration differ, whichever iteration it is.

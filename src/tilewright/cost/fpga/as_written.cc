@@ -47,7 +47,6 @@ constexpr double kReadTile = 5, kWriteTile = 7, kComputeTile = 5, kResultTile = 
 constexpr double kRequest = 4;  ///< from a free slot to the first burst that is asked for
 constexpr double kEnd = 12;     ///< from the last beat to its answer, and the ends of loops
 constexpr int kMemory = 2;      ///< to read a RAM
-constexpr int kStoreSum = 3;    ///< of a recurrence: reading the sum, and the cycle that stores it
 
 /// Beats that wait to be written. source: accel/fpga/design.h, codegen/fpga/design_of.cc.
 double write_fifo(const hw::FpgaDevice& device) {
@@ -355,8 +354,8 @@ FpgaModel::Pipeline FpgaModel::pipeline_of(const FpgaDesign& d) const {
   const hw::FpgaOperator* rtl = device_.find("mac", name(options_.dtype), hw::FpgaPath::Rtl);
   const hw::FpgaOperator& mac = rtl == nullptr ? mac_ : *rtl;
   const bool real = is_float(options_.dtype);
-  const int add = real ? std::max(1, mac.recurrence - kStoreSum) : 1;
-  const int multiply = real ? std::max(1, mac.latency - add) : 2;
+  const int add = real ? mac.sum_cycles() : 1;
+  const int multiply = real ? mac.product_cycles() : 2;
   const double depth = kMemory + multiply + add * (log2_up(d.ui) + 1) + 2;
   const int64_t apart = ceil_div(d.to, d.uo) * d.th * ceil_div(d.tw, d.us),
                 summed = ceil_div(d.tc, d.ui) * taps_;

@@ -13,7 +13,10 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
     {"doctor", "tilewright doctor\n"},
     {"devices", "tilewright devices\n"},
     {"targets", "tilewright targets\n"},
-    {"calibrate", "tilewright calibrate\ntilewright calibrate --device opencl\n"},
+    {"calibrate",
+     "tilewright calibrate\ntilewright calibrate --device opencl\n"
+     "tilewright calibrate --target fpga --hw vu9p -o mine.toml   # cells of operators, by "
+     "Yosys\n"},
     {"zoo",
      "tilewright zoo list\n"
      "tilewright zoo resnet18 --size 64 -o model.onnx\n"},

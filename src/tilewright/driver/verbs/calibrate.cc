@@ -14,10 +14,13 @@
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/driver/tuning/gpu_knowledge.h"
 #include "tilewright/driver/tuning/machine_rates.h"
+#include "tilewright/driver/verbs/calibrate_fpga.h"
 #include "tilewright/hw/target.h"
 
 namespace tilewright::driver {
 namespace {
+
+constexpr const char* kDeviceHelp = "a GPU instead of the processor: opencl, cuda:1";
 
 std::string rate(double value, const char* unit) {
   return value > 0 ? fmt::format("{:.4g} {}", value, unit) : "--";
@@ -174,15 +177,34 @@ void add_calibrate(Verb app, VerbContext& context) {
       app.add_verb("calibrate", "Measures this machine once, for the models that choose schedules");
   struct Options {
     bool force = false;
-    std::string device, target;
+    std::string device, target, hw, output;
   };
   auto options = std::make_shared<Options>();
   verb.add_flag("--force", options->force, "measure again, whatever is kept");
-  verb.add_option("--device", options->device, "a GPU instead of the processor: opencl, cuda:1");
-  verb.add_option("--target", options->target, "what is compiled for it (default: its language)");
-  verb.needs("--target", "--device");
+  verb.add_option("--device", options->device, kDeviceHelp);
+  verb.add_option(
+      "--target", options->target,
+      "what is compiled for it (default: its language); or fpga: cells of operators, by "
+      "Yosys");
+  verb.add_option("--hw", options->hw, "of fpga: the device, a name or a file");
+  verb.add_option("-o,--output", options->output,
+                  "of fpga: file to write, the device with what was measured");
+  verb.needs("--hw", "--target");
+  verb.needs("--output", "--hw");
   verb.callback([&context, options] {
-    context.action = [&context, options] {
+    context.action = [&context, options]() -> Result<int> {
+      const bool fpga = options->target == "fpga";
+      if (fpga && !options->device.empty())
+        return fail(ErrorKind::Usage, "--device is not for --target fpga", {}, "--hw vu9p");
+      if (fpga && options->hw.empty())
+        return fail(ErrorKind::Usage, "--target fpga needs a device", {}, "--hw vu9p");
+      if (fpga) return calibrate_fpga({options->hw, options->output}, context.json);
+      if (!options->hw.empty())
+        return fail(ErrorKind::Usage, "--hw is for --target fpga", {}, "leave it out");
+      if (!options->target.empty() && options->device.empty())
+        return fail(ErrorKind::Usage, "--target does nothing without --device",
+                    fmt::format("--device: {}", kDeviceHelp),
+                    "add --device, or leave --target out");
       if (options->device.empty() || options->device == "cpu")
         return calibrate(options->force, context.json);
       return calibrate_device(options->device, options->target, options->force, context.json);

@@ -58,6 +58,7 @@ void add_cells(Cells& sum, std::string_view cell, int64_t count) {
   int64_t memory = 0;
   if (is("RAM32X1D") || is("RAM64X1D")) memory = 2 * count;
   if (is("RAM32M") || is("RAM64M") || is("RAM128X1D")) memory = 4 * count;
+  if (is("RAM32M16") || is("RAM64M8")) memory = 8 * count;
   sum.lut += memory;
   sum.lut_ram += memory;
   if (is("FD")) sum.ff += count;
@@ -150,6 +151,11 @@ std::string text_of(const std::string& verilog, const std::string& name) {
   return verilog;
 }
 
+std::string flow_of(CellFamily family) {
+  return fmt::format("synth_xilinx -family {} -top all -noiopad -noclkbuf\n",
+                     family == CellFamily::Xc7 ? "xc7" : "xcup");
+}
+
 class Run {
  public:
   Run(const SynthesisTask& task, std::string folder) : task_(task), folder_(std::move(folder)) {}
@@ -174,7 +180,7 @@ class Run {
 
   /// What is done with modules; `boxed` ones lose their memories first.
   std::string flow() const {
-    if (task_.library.empty()) return "synth_xilinx -family xc7 -top all -noiopad -noclkbuf\n";
+    if (task_.library.empty()) return flow_of(task_.family);
     return "synth -top all\ndfflibmap -liberty cells.lib\nabc -liberty cells.lib\nopt_clean\n";
   }
   /// The report of module `place`, alone, in `m<place>.txt`.

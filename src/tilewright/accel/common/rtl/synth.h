@@ -14,8 +14,11 @@
 
 namespace tilewright::accel {
 
-/// Cells of the xc7 family. LUTs are those in use, as logic, memory or shift registers; a 36 Kb
-/// block RAM counts as two.
+/// AMD's 7 series, and UltraScale+.
+enum class CellFamily { Xc7, XcUp };
+
+/// Cells of such an FPGA. LUTs are those in use, as logic, memory or shift registers; a 36 Kb block
+/// RAM counts as two.
 struct Cells {
   int64_t lut = 0, ff = 0, dsp = 0, bram18 = 0, carry = 0;
   int64_t lut_ram = 0;  ///< LUTs among `lut` that are memory
@@ -49,9 +52,11 @@ struct SynthesisTask {
   std::string top, verilog;
   /// Modules whose memories are left as they are. With a library: of all modules.
   std::vector<std::string> boxed;
-  /// A file of standard cells (Liberty): area in its unit, square micrometres; empty: xc7 cells.
+  /// A file of standard cells (Liberty): area in its unit, square micrometres; empty: cells of
+  /// `family`.
   std::string library;
   double limit_seconds = 600;
+  CellFamily family = CellFamily::Xc7;
 };
 
 /// errors: Tool (Yosys is missing, too old or fails, with its last lines), Limit (time, or it was

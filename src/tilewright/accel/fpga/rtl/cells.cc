@@ -218,11 +218,15 @@ class Counter {
     behind(float_bits(), of("LATENCY"));
   }
   void fmul() {
-    cells_.lut = rounded(46.5 + 1.5 * static_cast<double>(of("MAN")));
-    cells_.dsp = of("MAN") < 17 ? 1 : 2;
-    inside_unpack();
-    inside_unpack();
-    inside_round(of("EXP"), of("MAN"), 2 * of("MAN") + 2);
+    // Factors of their own type, where they have one.
+    const bool narrow = of("OF_EXP") > 0;
+    const int64_t exponent = of(narrow ? "OF_EXP" : "EXP"),
+                  fraction = of(narrow ? "OF_MAN" : "MAN");
+    cells_.lut = rounded(46.5 + 1.5 * static_cast<double>(fraction));
+    cells_.dsp = fraction < 17 ? 1 : 2;
+    for (int factor = 0; factor < 2; ++factor)
+      inside_("fpga_unpack", {{"EXP", exponent}, {"MAN", fraction}});
+    inside_round(of("EXP"), of("MAN"), 2 * fraction + 2);
     behind(float_bits(), of("LATENCY"));
   }
   void fcast() {
@@ -248,7 +252,8 @@ class Counter {
   void round() {
     const std::pair<int64_t, int64_t> is = {of("MAN"), of("DIGITS")};
     static const std::map<std::pair<int64_t, int64_t>, int64_t> kMeasured = {
-        {{23, 48}, 820}, {{23, 28}, 502}, {{7, 16}, 170}, {{7, 12}, 162}, {{23, 8}, 177}};
+        {{23, 48}, 820}, {{23, 28}, 502}, {{23, 22}, 347}, {{23, 16}, 257},
+        {{7, 16}, 170},  {{7, 12}, 162},  {{23, 8}, 177}};
     const auto found = kMeasured.find(is);
     const auto width = static_cast<double>(std::max(is.second, is.first + 3) + 1);
     cells_.lut = found != kMeasured.end() ? found->second : rounded(3 * width * std::log2(width));

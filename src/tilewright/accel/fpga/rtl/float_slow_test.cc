@@ -1,7 +1,10 @@
 // The floating-point operators of the Verilog against the interpreter's arithmetic.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstring>
 
 #include "tilewright/accel/common/rtl/lint.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
@@ -60,6 +63,42 @@ Design pairs_design(const Number& type, int64_t blocks) {
     design.processes.push_back(around("move_" + name, blocks, {m}, move));
   }
   design.processes.push_back(around("compute", blocks, channels, compute));
+  return design;
+}
+
+/// Two arguments, widened to f32, and their product. The one that is widened later makes the other
+/// wait.
+Design product_design(const Number& type, int64_t blocks) {
+  const Number wide = number_of(DType::F32);
+  Design design;
+  design.name = "product";
+  design.arguments = 3;
+  Nest compute{"compute", {kBlock}};
+  for (int m = 0; m < 3; ++m) {
+    const bool writes = m == 2;
+    const Number& element = writes ? wide : type;
+    const char* name = std::array{"a", "b", "out"}[static_cast<size_t>(m)];
+    const Place place{m, {}, {0, {}, {1}}};
+    design.memories.push_back({name, element, 1, kBlock, 2});
+    design.ports.push_back({name, writes, m, 0});
+    Nest move{name, {kBlock}};
+    const int64_t bytes = element.bytes();
+    move.stream = {m, element, 1, {0, {kBlock * bytes}, {bytes}}, {}, false, {}};
+    if (writes) {
+      move.nodes = {{Op::Read, wide, {}, 0, 0, 0, place}};
+      move.stream.nodes = {0};
+    } else {
+      move.nodes = {{Op::Stream, type, {}, 1}};
+      move.stores = {{place, 0, {}}};
+      compute.nodes.push_back({Op::Read, type, {}, 0, 0, 0, place});
+    }
+    design.processes.push_back(around(std::string("move_") + name, blocks, {m}, move));
+  }
+  compute.nodes.push_back({Op::Cast, wide, {0}, 1});
+  compute.nodes.push_back({Op::Cast, wide, {1}, 3});
+  compute.nodes.push_back({Op::Mul, wide, {2, 3}, 3});
+  compute.stores.push_back({{2, {}, {0, {}, {1}}}, 4, {}});
+  design.processes.push_back(around("compute", blocks, {0, 1, 2}, compute));
   return design;
 }
 
@@ -171,6 +210,44 @@ void expect_operators(DType dtype, int64_t blocks) {
   });
 }
 
+/// Products of widened floats are those of f32, by a multiplier of the narrow digits.
+void expect_products(DType dtype, int64_t blocks) {
+  const Number type = number_of(dtype);
+  const Design design = product_design(type, blocks);
+  const std::string text = verilog(design, Numbers::Table).text;
+  EXPECT_NE(text.find(fmt::format("OF_EXP({})", type.exponent)), std::string::npos);
+  EXPECT_EQ(text.find("\n  fpga_fcast"), std::string::npos);
+  Rng rng(9);
+  std::vector<std::string> arguments = operands(type, blocks * kBlock, rng);
+  arguments.push_back(std::string(static_cast<size_t>(blocks * kBlock * 4), '\0'));
+  std::vector<std::string> simulated = arguments;
+  const auto tsim = simulate(design, {}, simulated);
+  ASSERT_TRUE(tsim) << to_string(tsim.error());
+  const auto model = make_rtl(design, Numbers::Table);
+  ASSERT_TRUE(model) << to_string(model.error());
+  const auto rtl = (*model)->run(design, {}, arguments);
+  ASSERT_TRUE(rtl) << to_string(rtl.error());
+  EXPECT_EQ(tsim->cycles, rtl->cycles);
+  interp::with_type(dtype, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (T::kFloat) {
+      const auto factor = [&](size_t which, int64_t i) {
+        const auto* bytes = reinterpret_cast<const std::byte*>(arguments[which].data());
+        return static_cast<float>(interp::read_element<T>(bytes, i));
+      };
+      for (int64_t i = 0; i < blocks * kBlock; ++i) {
+        float got = 0;
+        std::memcpy(&got, arguments[2].data() + 4 * i, 4);
+        const float want = factor(0, i) * factor(1, i);
+        const bool same = std::isnan(want) ? std::isnan(got)
+                                           : got == want && std::signbit(got) == std::signbit(want);
+        ASSERT_TRUE(same) << std::hexfloat << factor(0, i) << " * " << factor(1, i) << " gives "
+                          << got << ", not " << want;
+      }
+    }
+  });
+}
+
 /// Blocks of all special pairs, and at least so many random ones.
 constexpr int64_t blocks_of(int64_t random_pairs) { return 4 + random_pairs / kBlock + 1; }
 
@@ -179,6 +256,8 @@ TEST(FpgaFloatSlow, IsLintClean) {
       kTop, verilog(pairs_design(number_of(DType::BF16), 2), Numbers::Table).text);
   EXPECT_TRUE(status) << to_string(status.error());
 }
+TEST(FpgaFloatSlow, ProductsOfWidenedBf16) { expect_products(DType::BF16, blocks_of(50'000)); }
+TEST(FpgaFloatSlow, ProductsOfWidenedF16) { expect_products(DType::F16, blocks_of(50'000)); }
 TEST(FpgaFloatSlow, Bf16) { expect_operators(DType::BF16, blocks_of(200'000)); }
 TEST(FpgaFloatSlow, F16) { expect_operators(DType::F16, blocks_of(200'000)); }
 TEST(FpgaFloatFull, F32) { expect_operators(DType::F32, blocks_of(1'000'000)); }

@@ -175,13 +175,50 @@ std::string Generator::emit_read(const ControlText& control, size_t item, const 
 
 namespace {
 
+/// Whether node `n` is a product of floats that are narrower ones, widened: a small multiplier
+/// takes these as they are. Example: f32(x) * f32(w) of bf16 has 8 by 8 digits instead of 24 by 24.
+bool is_narrow_product(const Nest& nest, size_t n) {
+  const Node& node = nest.nodes[n];
+  if (node.op != Op::Mul || !node.type.is_float()) return false;
+  const auto fraction = [](const Number& type) { return type.bits - 1 - type.exponent; };
+  const auto factor = [&](size_t input) {
+    const Node& cast = nest.nodes[static_cast<size_t>(node.inputs[input])];
+    if (cast.op != Op::Cast) return Number();
+    return nest.nodes[static_cast<size_t>(cast.inputs[0])].type;
+  };
+  const Number a = factor(0);
+  return a.is_float() && a == factor(1) && a.exponent <= node.type.exponent &&
+         fraction(a) <= fraction(node.type);
+}
+
+/// Of each node whether only narrow products use it, so that it need not be there.
+std::vector<bool> widened_in_products(const Nest& nest) {
+  std::vector<bool> used(nest.nodes.size(), false), only(nest.nodes.size(), false);
+  for (size_t n = 0; n < nest.nodes.size(); ++n)
+    for (const int input : nest.nodes[n].inputs)
+      (is_narrow_product(nest, n) ? only : used)[static_cast<size_t>(input)] = true;
+  for (const Store& store : nest.stores) used[static_cast<size_t>(store.node)] = true;
+  for (const int node : nest.stream.nodes) used[static_cast<size_t>(node)] = true;
+  for (size_t n = 0; n < only.size(); ++n) only[n] = only[n] && !used[n];
+  return only;
+}
+
+/// `.EXP(8), .MAN(23), `: a type of floats as parameters of a module.
+std::string format(const Number& type, const char* prefix) {
+  return fmt::format(".{}EXP({}), .{}MAN({}), ", prefix, type.exponent, prefix,
+                     type.bits - 1 - type.exponent);
+}
+
+/// The product `node` of two factors of the narrower type `of`.
+std::string narrow_product(const std::string& name, const Node& node, const Number& of,
+                           const std::string& a, const std::string& b) {
+  return fmt::format("fpga_fmul #({}{}.LATENCY({})) {}_of (.clk(clk), .a({}), .b({}), .out({}));",
+                     format(node.type, ""), format(of, "OF_"), node.latency, name, a, b, name);
+}
+
 /// The operator on floats of type `from` as an instance of a module.
 std::string float_operator(const std::string& name, const Node& node, const Number& from,
                            const std::vector<std::string>& in) {
-  const auto format = [](const Number& type, const char* prefix) {
-    return fmt::format(".{}EXP({}), .{}MAN({}), ", prefix, type.exponent, prefix,
-                       type.bits - 1 - type.exponent);
-  };
   const auto instance = [&](const char* module, const std::string& parameters) {
     return fmt::format("fpga_{} #({}{}.LATENCY({})) {}_of (.clk(clk), .a({}){}, .out({}));", module,
                        format(from, ""), parameters, node.latency, name, in[0],
@@ -307,6 +344,14 @@ std::string Generator::emit_node(const ControlText& control, size_t item, const 
   }
   add(fmt::format("wire [{}:0] {};", bits - 1, name));
   if (emit_in_pair(control, item, times, n)) return name;
+  if (is_narrow_product(nest, n)) {
+    const auto narrow = [&](size_t input) {
+      return nest.nodes[static_cast<size_t>(node.inputs[input])].inputs[0];
+    };
+    add(narrow_product(name, node, nest.nodes[static_cast<size_t>(narrow(0))].type,
+                       input_of(nest, times, n, narrow(0)), input_of(nest, times, n, narrow(1))));
+    return name;
+  }
   std::vector<std::string> in;
   for (const int input : node.inputs) in.push_back(input_of(nest, times, n, input));
   add(emit_operator(name, nest, node, in));
@@ -466,8 +511,9 @@ void Generator::emit_nest(const ControlText& control, size_t item) {
       state_text(control, control.state[item]), streams ? n + "_go" : "1'b1", n, n, n, n, n, n, n));
   values_.clear();
   pairs_ = product_pairs(design_, nest, times);
+  const std::vector<bool> left_out = widened_in_products(nest);
   for (size_t k = 0; k < nest.nodes.size(); ++k)
-    values_.push_back(emit_node(control, item, times, k));
+    values_.push_back(left_out[k] ? std::string() : emit_node(control, item, times, k));
   emit_stores(control, item, times);
   if (streams && !nest.stream.nodes.empty()) emit_writes(control, item, times);
 }

@@ -63,27 +63,31 @@ module fpga_unpack #(
   assign infinite = top && in[MAN-1:0] == {MAN{1'b0}};
 endmodule
 
+// A product of EXP, MAN; its factors may be narrower floats, which are widened by that.
 module fpga_fmul #(
     parameter EXP = 8,
     parameter MAN = 23,
+    parameter OF_EXP = EXP,
+    parameter OF_MAN = MAN,
     parameter LATENCY = 4
 ) (
-    input  wire             clk,
-    input  wire [EXP+MAN:0] a,
-    input  wire [EXP+MAN:0] b,
-    output wire [EXP+MAN:0] out
+    input  wire                   clk,
+    input  wire [OF_EXP+OF_MAN:0] a,
+    input  wire [OF_EXP+OF_MAN:0] b,
+    output wire [      EXP+MAN:0] out
 );
   localparam signed [15:0] BIAS = (1 << (EXP - 1)) - 1;
+  localparam signed [15:0] OF_BIAS = (1 << (OF_EXP - 1)) - 1;
   wire sa, sb, nan_a, nan_b, inf_a, inf_b;
   wire signed [15:0] ea, eb;
-  wire [MAN:0] ma, mb;
-  fpga_unpack #(.EXP(EXP), .MAN(MAN)) of_a (.in(a), .sign(sa), .exponent(ea), .digits(ma), .nan(nan_a), .infinite(inf_a));
-  fpga_unpack #(.EXP(EXP), .MAN(MAN)) of_b (.in(b), .sign(sb), .exponent(eb), .digits(mb), .nan(nan_b), .infinite(inf_b));
-  wire [2*MAN+1:0] product = {{(MAN + 1) {1'b0}}, ma} * {{(MAN + 1) {1'b0}}, mb};
+  wire [OF_MAN:0] ma, mb;
+  fpga_unpack #(.EXP(OF_EXP), .MAN(OF_MAN)) of_a (.in(a), .sign(sa), .exponent(ea), .digits(ma), .nan(nan_a), .infinite(inf_a));
+  fpga_unpack #(.EXP(OF_EXP), .MAN(OF_MAN)) of_b (.in(b), .sign(sb), .exponent(eb), .digits(mb), .nan(nan_b), .infinite(inf_b));
+  wire [2*OF_MAN+1:0] product = {{(OF_MAN + 1) {1'b0}}, ma} * {{(OF_MAN + 1) {1'b0}}, mb};
   wire [EXP+MAN:0] rounded;
-  fpga_round #(.EXP(EXP), .MAN(MAN), .DIGITS(2 * MAN + 2)) round (
-      .sign(sa ^ sb), .exponent(ea + eb - BIAS + 16'sd1), .digits(product), .out(rounded));
-  wire zero = ma == {(MAN + 1) {1'b0}} || mb == {(MAN + 1) {1'b0}};
+  fpga_round #(.EXP(EXP), .MAN(MAN), .DIGITS(2 * OF_MAN + 2)) round (
+      .sign(sa ^ sb), .exponent(ea + eb - OF_BIAS - OF_BIAS + BIAS + 16'sd1), .digits(product), .out(rounded));
+  wire zero = ma == {(OF_MAN + 1) {1'b0}} || mb == {(OF_MAN + 1) {1'b0}};
   wire infinite = inf_a || inf_b;
   wire nan = nan_a || nan_b || (infinite && zero);
   wire [EXP+MAN:0] result = nan ? {1'b0, {(EXP + 1) {1'b1}}, {(MAN - 1) {1'b0}}} :
