@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "tilewright/base/json.h"
+#include "tilewright/compile/fpga/backend.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/fleet/device_use.h"
@@ -193,7 +194,7 @@ void add_calibrate(Verb app, VerbContext& context) {
   verb.needs("--output", "--hw");
   verb.callback([&context, options] {
     context.action = [&context, options]() -> Result<int> {
-      const bool fpga = options->target == "fpga";
+      const bool fpga = options->target == compile::kFpgaTarget;
       if (fpga && !options->device.empty())
         return fail(ErrorKind::Usage, "--device is not for --target fpga", {}, "--hw vu9p");
       if (fpga && options->hw.empty())
