@@ -55,17 +55,21 @@ std::vector<const Teacher*> alike(const std::vector<Teacher>& teachers, const me
 
 bool is_taught(const std::string& method) { return method.ends_with("-taught"); }
 
-/// What a method tries first: the points of its nearest teacher, and what all methods try.
+/// What a method tries first: the best points of its teachers in turn, the nearest first, and what
+/// all methods try.
 std::vector<Point> first_points(const std::string& method, const search::Space& space,
                                 const std::vector<const Teacher*>& teachers,
                                 std::vector<Point> of_all) {
   if (!is_taught(method) || teachers.empty()) return of_all;
+  constexpr size_t kFirst = 4;  // as many as `tune` begins with
   std::vector<Point> points;
-  for (const std::string& text : teachers[0]->points) {
-    Point point = tune::nearest_point(space, text);
-    if (std::find(points.begin(), points.end(), point) == points.end())
-      points.push_back(std::move(point));
-  }
+  for (size_t rank = 0; rank < kFirst; ++rank)
+    for (const Teacher* teacher : teachers) {
+      if (rank >= teacher->points.size() || points.size() == kFirst) continue;
+      Point point = tune::nearest_point(space, teacher->points[rank]);
+      if (std::find(points.begin(), points.end(), point) == points.end())
+        points.push_back(std::move(point));
+    }
   points.insert(points.end(), of_all.begin(), of_all.end());
   return points;
 }

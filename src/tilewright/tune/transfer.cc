@@ -17,12 +17,14 @@ bool is_word(char c) {
   return is_digit(c) || std::isalpha(static_cast<unsigned char>(c)) || c == '_';
 }
 
-/// `text` with `#` for each integer, and these; digits inside names stay.
-std::pair<std::string, std::vector<double>> without_numbers(std::string_view text) {
+/// `text` with `#` for each integer, and these. Digits inside names stay, if there are `names`; the
+/// value of a decision has none, `1x4x16` are sizes of tiles.
+std::pair<std::string, std::vector<double>> without_numbers(std::string_view text,
+                                                            bool names = true) {
   std::string shape;
   std::vector<double> numbers;
   for (size_t i = 0; i < text.size();) {
-    if (!is_digit(text[i]) || (i > 0 && is_word(text[i - 1]))) {
+    if (!is_digit(text[i]) || (names && i > 0 && is_word(text[i - 1]))) {
       shape += text[i++];
       continue;
     }
@@ -42,16 +44,33 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
+/// How far the sizes of a loop's tiles, from the outermost in, are from those of another loop. The
+/// longest loop outside the innermost goes over more or fewer tiles; the sizes of tiles should
+/// stay, since registers and caches do. Example: 1x1x28x2 of 56 is nearer to 1x1x14x2 of 28 than to
+/// 1x1x28x1.
+double tiles_apart(const std::vector<double>& wanted, const std::vector<double>& other) {
+  constexpr double kTile = 4;  // above 1: sizes of tiles count more
+  size_t longest = wanted.empty() ? 0 : wanted.size() - 1;
+  for (size_t i = 0; i + 1 < wanted.size(); ++i)
+    if (wanted[i] > 1 && (longest + 1 == wanted.size() || wanted[i] > wanted[longest])) longest = i;
+  double sum = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double ratio = std::max(wanted[i], 0.5) / std::max(other[i], 0.5);
+    sum += (i == longest ? 1 : kTile) * std::abs(std::log2(ratio));
+  }
+  return sum;
+}
+
 int nearest_value(const search::Decision& decision, std::string_view wanted) {
   for (size_t v = 0; v < decision.values.size(); ++v)
     if (decision.values[v].text == wanted) return static_cast<int>(v);
-  const auto [shape, numbers] = without_numbers(wanted);
+  const auto [shape, numbers] = without_numbers(wanted, false);
   int best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (size_t v = 0; v < decision.values.size(); ++v) {
-    const auto [other_shape, other] = without_numbers(decision.values[v].text);
+    const auto [other_shape, other] = without_numbers(decision.values[v].text, false);
     if (other.size() != numbers.size()) continue;
-    const double apart = distance(numbers, other) + (shape == other_shape ? 0 : 1);
+    const double apart = tiles_apart(numbers, other) + (shape == other_shape ? 0 : 1);
     if (apart < least) least = apart, best = static_cast<int>(v);
   }
   return best;
@@ -73,6 +92,18 @@ std::vector<search::Point> suggested(std::vector<records::Record> records,
     if (std::find(points.begin(), points.end(), point) == points.end())
       points.push_back(std::move(point));
   }
+  return points;
+}
+
+/// The best point of each program, then the second best ones: those of one program are alike.
+std::vector<search::Point> in_turn(const std::vector<std::vector<search::Point>>& of_programs,
+                                   size_t count) {
+  std::vector<search::Point> points;
+  for (size_t rank = 0; rank < count; ++rank)
+    for (const std::vector<search::Point>& known : of_programs)
+      if (rank < known.size() && points.size() < count &&
+          std::find(points.begin(), points.end(), known[rank]) == points.end())
+        points.push_back(known[rank]);
   return points;
 }
 
@@ -151,12 +182,15 @@ Result<Transferred> transferred_points(const records::Store& store, const Progra
     found.machine = elsewhere.front().machine;
     return found;
   }
+  std::vector<std::vector<search::Point>> of_programs;  // the nearest first
   for (const std::string& key : alike.nearest(own)) {
+    if (of_programs.size() == most) break;
     const records::RecordFilter filter{
         .workload = key, .target = task.target_key(), .ok_only = true};
-    found.points = suggested(TW_TRY(store.find(filter)), space, prefix, most);
-    if (!found.points.empty()) break;
+    std::vector<search::Point> points = suggested(TW_TRY(store.find(filter)), space, prefix, most);
+    if (!points.empty()) of_programs.push_back(std::move(points));
   }
+  found.points = in_turn(of_programs, most);
   return found;
 }
 

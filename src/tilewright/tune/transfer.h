@@ -46,8 +46,9 @@ struct Transferred {
   std::string machine;                ///< that they come from; empty: the task's own
 };
 /// The points that the best `count` records of the same program on another machine suggest for
-/// `task`, or of the nearest shape of the same structure on its own; none where the store has
-/// neither. `space_name`: as in Record::point. errors: what the store reports.
+/// `task`, or those of the nearest shapes of the same structure on its own, the best of each shape
+/// first; none where the store has neither. `space_name`: as in Record::point. errors: what the
+/// store reports.
 Result<Transferred> transferred_points(const records::Store& store, const ProgramsAlike& alike,
                                        const measure::Task& task, const search::Space& space,
                                        const std::string& space_name, int count);
