@@ -15,7 +15,8 @@
 namespace tilewright::tune {
 
 /// The point of `space` nearest to one of another space of the same decisions: each takes the value
-/// of the same text, else the one whose numbers are nearest.
+/// of the same text, else the one whose numbers are nearest. Lists of tiles, the outermost first,
+/// keep the sizes of tiles, and go over more or fewer of them.
 search::Point nearest_point(const search::Space& space, std::string_view text);
 
 /// Programs of equal structure are equal up to their integers. units: sum of |log2| of the ratios
