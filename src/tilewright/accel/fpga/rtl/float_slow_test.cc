@@ -256,7 +256,7 @@ TEST(FpgaFloatSlow, IsLintClean) {
       kTop, verilog(pairs_design(number_of(DType::BF16), 2), Numbers::Table).text);
   EXPECT_TRUE(status) << to_string(status.error());
 }
-TEST(FpgaFloatSlow, ProductsOfWidenedBf16) { expect_products(DType::BF16, blocks_of(50'000)); }
+TEST(FpgaFloatFull, ProductsOfWidenedBf16) { expect_products(DType::BF16, blocks_of(50'000)); }
 TEST(FpgaFloatSlow, ProductsOfWidenedF16) { expect_products(DType::F16, blocks_of(50'000)); }
 TEST(FpgaFloatSlow, Bf16) { expect_operators(DType::BF16, blocks_of(200'000)); }
 TEST(FpgaFloatSlow, F16) { expect_operators(DType::F16, blocks_of(200'000)); }
