@@ -211,7 +211,7 @@ DesignEvaluator::DesignEvaluator(Workload workload, Technology technology, Layer
       known_(workload_.layers.size()) {}
 
 std::optional<cost::SpatialBest> DesignEvaluator::best(const spatial::Design& design,
-                                                       const Kin& kin, size_t place) {
+                                                       const MappingKeys& keys, size_t place) {
   // A space of a million designs has tens of thousands that differ in more than memories.
   constexpr size_t kMostKept = 10000;
   const cost::SpatialLayer& layer = workload_.layers[place].layer;
@@ -219,19 +219,19 @@ std::optional<cost::SpatialBest> DesignEvaluator::best(const spatial::Design& de
   {
     const std::scoped_lock lock(mutex_);
     if (known_[place].by_design.size() > kMostKept) known_[place].by_design.clear();
-    for (const Solved& solved : known_[place].by_design[kin.design]) {
+    for (const Solved& solved : known_[place].by_design[keys.design]) {
       if (solved.spad_kb < design.spad_kb || solved.local_kb < design.local_kb) continue;
       if (solved.best && !fits(design, layer, solved.best->mapping)) continue;
       ++reused_;
       return solved.best;
     }
-    options.known = known_[place].by_array[kin.array];
+    options.known = known_[place].by_array[keys.array];
   }
   const std::optional<cost::SpatialBest> found = cost::best_mapping(design, layer, options);
   const std::scoped_lock lock(mutex_);
   ++mapped_;
-  known_[place].by_design[kin.design].push_back({design.spad_kb, design.local_kb, found});
-  if (found) remember(found->mapping, known_[place].by_array[kin.array]);
+  known_[place].by_design[keys.design].push_back({design.spad_kb, design.local_kb, found});
+  if (found) remember(found->mapping, known_[place].by_array[keys.array]);
   return found;
 }
 
@@ -278,9 +278,9 @@ DesignResult DesignEvaluator::evaluate(const Hardware& hardware) {
   std::vector<LayerResult> layers;
   const auto* design = std::get_if<spatial::Design>(&hardware);
   if (design != nullptr && !mapper_) {
-    const Kin kin{without_memories(*design), array_of(*design)};
+    const MappingKeys keys{without_memories(*design), array_of(*design)};
     for (size_t i = 0; i < count; ++i)
-      layers.push_back(on_array(*design, workload_.layers[i], technology_, best(*design, kin, i)));
+      layers.push_back(on_array(*design, workload_.layers[i], technology_, best(*design, keys, i)));
   } else {
     Hardware nameless = hardware;
     std::visit([](auto& one) { one.name.clear(); }, nameless);

@@ -97,7 +97,7 @@ class DesignEvaluator {
   };
 
   /// What of a design decides which mappings can be taken over from others.
-  struct Kin {
+  struct MappingKeys {
     std::string design;  ///< all but its memories
     std::string array;
   };
@@ -106,7 +106,7 @@ class DesignEvaluator {
   LayerResult layer(const vta::Config& config, size_t place) const;
   /// `file`: of the hardware, without its name.
   LayerResult once(const Hardware& hardware, const std::string& file, size_t place);
-  std::optional<cost::SpatialBest> best(const spatial::Design& design, const Kin& kin,
+  std::optional<cost::SpatialBest> best(const spatial::Design& design, const MappingKeys& keys,
                                         size_t place);
 
   Workload workload_;

@@ -187,6 +187,18 @@ void expect_equal(const std::vector<std::string>& arguments, int64_t count, cons
     }
 }
 
+/// On the simulator and as Verilog, in as many cycles.
+void run_both(const Design& design, std::vector<std::string>& simulated,
+              std::vector<std::string>& arguments) {
+  const auto tsim = simulate(design, {}, simulated);
+  ASSERT_TRUE(tsim) << to_string(tsim.error());
+  const auto model = make_rtl(design, Numbers::Table);
+  ASSERT_TRUE(model) << to_string(model.error());
+  const auto rtl = (*model)->run(design, {}, arguments);
+  ASSERT_TRUE(rtl) << to_string(rtl.error());
+  EXPECT_EQ(tsim->cycles, rtl->cycles);
+}
+
 void expect_operators(DType dtype, int64_t blocks) {
   const Number type = number_of(dtype);
   const Design design = pairs_design(type, blocks);
@@ -195,13 +207,8 @@ void expect_operators(DType dtype, int64_t blocks) {
   arguments.resize(static_cast<size_t>(design.arguments),
                    std::string(static_cast<size_t>(blocks * kBlock * type.bytes()), '\0'));
   std::vector<std::string> simulated = arguments;
-  const auto tsim = simulate(design, {}, simulated);
-  ASSERT_TRUE(tsim) << to_string(tsim.error());
-  const auto model = make_rtl(design, Numbers::Table);
-  ASSERT_TRUE(model) << to_string(model.error());
-  const auto rtl = (*model)->run(design, {}, arguments);
-  ASSERT_TRUE(rtl) << to_string(rtl.error());
-  EXPECT_EQ(tsim->cycles, rtl->cycles);
+  run_both(design, simulated, arguments);
+  if (::testing::Test::HasFatalFailure()) return;
   interp::with_type(dtype, [&](auto t) {
     if constexpr (decltype(t)::kFloat) {
       expect_equal<decltype(t)>(simulated, blocks * kBlock, "tsim");
@@ -221,13 +228,8 @@ void expect_products(DType dtype, int64_t blocks) {
   std::vector<std::string> arguments = operands(type, blocks * kBlock, rng);
   arguments.push_back(std::string(static_cast<size_t>(blocks * kBlock * 4), '\0'));
   std::vector<std::string> simulated = arguments;
-  const auto tsim = simulate(design, {}, simulated);
-  ASSERT_TRUE(tsim) << to_string(tsim.error());
-  const auto model = make_rtl(design, Numbers::Table);
-  ASSERT_TRUE(model) << to_string(model.error());
-  const auto rtl = (*model)->run(design, {}, arguments);
-  ASSERT_TRUE(rtl) << to_string(rtl.error());
-  EXPECT_EQ(tsim->cycles, rtl->cycles);
+  run_both(design, simulated, arguments);
+  if (::testing::Test::HasFatalFailure()) return;
   interp::with_type(dtype, [&](auto t) {
     using T = decltype(t);
     if constexpr (T::kFloat) {

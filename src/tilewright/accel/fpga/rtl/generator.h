@@ -46,6 +46,15 @@ struct ControlText {
   int states = 0;
 };
 
+/// Whether node `n` is a product of floats that are narrower ones, widened: a small multiplier
+/// takes these as they are. Example: f32(x) * f32(w) of bf16 has 8 by 8 digits instead of 24 by 24.
+bool is_narrow_product(const Nest& nest, size_t n);
+/// Of each node whether only narrow products use it, so that it need not be there.
+std::vector<bool> widened_in_products(const Nest& nest);
+/// The product `node` of two factors of the narrower type `of`.
+std::string narrow_product(const std::string& name, const Node& node, const Number& of,
+                           const std::string& a, const std::string& b);
+
 class Generator {
  public:
   Generator(const Design& design, Numbers numbers) : design_(design), numbers_(numbers) {}
@@ -84,12 +93,13 @@ class Generator {
   Value delayed(const Value& value, int cycles);
   bool emit_in_pair(const ControlText& control, size_t item, const NestTimes& times, size_t n);
   std::string emit_node(const ControlText& control, size_t item, const NestTimes& times, size_t n);
-  std::string emit_operator(const std::string& name, const Nest& nest, const Node& node,
-                            const std::vector<std::string>& inputs);
   std::string emit_read(const ControlText& control, size_t item, const Node& node, int issue);
   void emit_stores(const ControlText& control, size_t item, const NestTimes& times);
   void emit_stream(const ControlText& control, size_t item);
   void emit_writes(const ControlText& control, size_t item, const NestTimes& times);
+  // operators.cc
+  std::string emit_operator(const std::string& name, const Nest& nest, const Node& node,
+                            const std::vector<std::string>& inputs);
 
   const Design& design_;
   Numbers numbers_;
