@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "tilewright/accel/spatial/needs.h"
+#include "tilewright/accel/spatial/operands.h"
 #include "tilewright/rules/vta/mapping_text.h"
 
 namespace tilewright::codesign {
@@ -133,27 +133,30 @@ double in_unit(const DesignResult& result, const Limit& limit) {
   return limit.unit == LimitUnit::Seconds ? result.seconds : value(result, limit.objective);
 }
 
-/// The same for all shapes of an array that cost the same under every mapping.
-std::pair<int, int> shape_of(const spatial::Design& design) {
-  if (spatial::works_as_one_row(design.unit)) return {1, static_cast<int>(design.units())};
-  return {design.rows, design.cols};
-}
-
-/// What decides which mapping of those that fit is the best.
-std::string without_memories(spatial::Design design) {
-  std::tie(design.rows, design.cols) = shape_of(design);
+/// What decides which mapping of those that fit is the best, beside the array.
+std::string without_array_and_memories(spatial::Design design) {
   design.name.clear();
+  design.rows = design.cols = 1;
   design.spad_kb = design.local_kb = 0;
   design.clock_mhz = 0;
   design.host = {};
   return to_toml(design);
 }
 
-/// What decides which mappings there are.
-std::string array_of(const spatial::Design& design) {
-  const auto [rows, cols] = shape_of(design);
-  return fmt::format("{} {} {} {}", spatial::name(design.unit), spatial::name(design.dataflow),
-                     rows, cols);
+/// The same for arrays that cost the same under every mapping of the layer.
+std::string array_of(const spatial::Design& design, const cost::SpatialLayer& layer) {
+  int64_t rows = design.rows, cols = design.cols;
+  if (spatial::works_as_one_row(design.unit)) rows = 1, cols = design.units();
+  // Units of a Dot beyond the longest loop that is summed over have nothing to do; they make
+  // the tree higher.
+  if (design.unit == spatial::Unit::Dot) {
+    int64_t longest = 1;
+    for (const cost::SpatialLoop& loop : layer.loops)
+      if (loop.reduces) longest = std::max(longest, loop.extent);
+    cols = std::min(cols, longest);
+  }
+  return fmt::format("{} {} {} {} {}", spatial::name(design.unit), spatial::name(design.dataflow),
+                     rows, cols, spatial::fill_cycles(design));
 }
 
 bool fits(const spatial::Design& design, const cost::SpatialLayer& layer,
@@ -211,27 +214,28 @@ DesignEvaluator::DesignEvaluator(Workload workload, Technology technology, Layer
       known_(workload_.layers.size()) {}
 
 std::optional<cost::SpatialBest> DesignEvaluator::best(const spatial::Design& design,
-                                                       const MappingKeys& keys, size_t place) {
+                                                       const std::string& others, size_t place) {
   // A space of a million designs has tens of thousands that differ in more than memories.
-  constexpr size_t kMostKept = 10000;
+  constexpr size_t kMostKept = 30000;
   const cost::SpatialLayer& layer = workload_.layers[place].layer;
+  const std::string array = array_of(design, layer), key = array + "\n" + others;
   cost::SpatialMapperOptions options;
   {
     const std::scoped_lock lock(mutex_);
     if (known_[place].by_design.size() > kMostKept) known_[place].by_design.clear();
-    for (const Solved& solved : known_[place].by_design[keys.design]) {
+    for (const Solved& solved : known_[place].by_design[key]) {
       if (solved.spad_kb < design.spad_kb || solved.local_kb < design.local_kb) continue;
       if (solved.best && !fits(design, layer, solved.best->mapping)) continue;
       ++reused_;
       return solved.best;
     }
-    options.known = known_[place].by_array[keys.array];
+    options.known = known_[place].by_array[array];
   }
   const std::optional<cost::SpatialBest> found = cost::best_mapping(design, layer, options);
   const std::scoped_lock lock(mutex_);
   ++mapped_;
-  known_[place].by_design[keys.design].push_back({design.spad_kb, design.local_kb, found});
-  if (found) remember(found->mapping, known_[place].by_array[keys.array]);
+  known_[place].by_design[key].push_back({design.spad_kb, design.local_kb, found});
+  if (found) remember(found->mapping, known_[place].by_array[array]);
   return found;
 }
 
@@ -278,9 +282,10 @@ DesignResult DesignEvaluator::evaluate(const Hardware& hardware) {
   std::vector<LayerResult> layers;
   const auto* design = std::get_if<spatial::Design>(&hardware);
   if (design != nullptr && !mapper_) {
-    const MappingKeys keys{without_memories(*design), array_of(*design)};
+    const std::string others = without_array_and_memories(*design);
     for (size_t i = 0; i < count; ++i)
-      layers.push_back(on_array(*design, workload_.layers[i], technology_, best(*design, keys, i)));
+      layers.push_back(
+          on_array(*design, workload_.layers[i], technology_, best(*design, others, i)));
   } else {
     Hardware nameless = hardware;
     std::visit([](auto& one) { one.name.clear(); }, nameless);

@@ -91,22 +91,17 @@ class DesignEvaluator {
   /// What was found for one layer.
   struct Known {
     std::map<std::string, std::vector<Solved>> by_design;  ///< without its memories
-    /// By the unit and its lanes: some of the best mappings, the latest last.
+    /// By the array as the layer sees it: some of the best mappings, the latest last.
     std::map<std::string, std::vector<cost::SpatialMapping>> by_array;
     std::map<std::string, LayerResult> by_file;  ///< of designs that share nothing else
-  };
-
-  /// What of a design decides which mappings can be taken over from others.
-  struct MappingKeys {
-    std::string design;  ///< all but its memories
-    std::string array;
   };
 
   LayerResult layer(const spatial::Design& design, size_t place) const;  ///< by the given mapper
   LayerResult layer(const vta::Config& config, size_t place) const;
   /// `file`: of the hardware, without its name.
   LayerResult once(const Hardware& hardware, const std::string& file, size_t place);
-  std::optional<cost::SpatialBest> best(const spatial::Design& design, const MappingKeys& keys,
+  /// `others`: all of the design but its array and its memories.
+  std::optional<cost::SpatialBest> best(const spatial::Design& design, const std::string& others,
                                         size_t place);
 
   Workload workload_;

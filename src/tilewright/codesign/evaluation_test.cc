@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/codesign/problem.h"
+#include "tilewright/cost/spatial/testing/cases.h"
 #include "tilewright/zoo/zoo.h"
 
 namespace tilewright::codesign {
@@ -136,6 +140,39 @@ TEST(Evaluation, ShapesThatWorkAsOneRowShareTheirMappings) {
       EXPECT_EQ(a.layers[0].energy.chip(), b.layers[0].energy.chip());
     }
     EXPECT_EQ(shared.mapped(), unit == spatial::Unit::Gemm ? 3 : 1) << spatial::name(unit);
+  }
+}
+
+// Lanes of a Dot beyond the longest loop that is summed over change nothing but the tree's height.
+TEST(EvaluationSlow, DotsWiderThanALayerShareTheirMappings) {
+  cost::CaseDraw draw(31);
+  const Technology technology = *load_technology("asic45");
+  int pairs = 0;
+  while (pairs < 60) {
+    spatial::Design design = draw.design();
+    design.unit = spatial::Unit::Dot;
+    design.links = spatial::Links::Full;
+    design.rows = 1;
+    Workload workload;
+    workload.layers.push_back({draw.layer(8, design), 1, {"a"}});
+    int64_t longest = 1;
+    for (const cost::SpatialLoop& loop : workload.layers[0].layer.loops)
+      if (loop.reduces) longest = std::max(longest, loop.extent);
+    DesignEvaluator shared(workload, technology);
+    bool same_tree = false;
+    // As wide as the layer, wider with the same tree, and with a higher one.
+    const auto tree = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(longest)));
+    for (const int units : {static_cast<int>(longest), tree, 4 * tree}) {
+      design.cols = units;
+      if (!spatial::problems(design).empty()) continue;
+      const DesignResult a = shared.evaluate(design);
+      const DesignResult b = DesignEvaluator(workload, technology).evaluate(design);
+      EXPECT_EQ(a.seconds, b.seconds);
+      EXPECT_EQ(a.layers[0].mapping, b.layers[0].mapping);
+      EXPECT_EQ(a.consumption.energy_pj, b.consumption.energy_pj);
+      same_tree = same_tree || (units == tree && shared.reused() > 0);
+    }
+    pairs += same_tree;
   }
 }
 
