@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tilewright/cost/spatial/unit.h"
+#include "tilewright/cost/spatial/score.h"
 
 namespace tilewright::codesign {
 namespace {
@@ -21,6 +21,7 @@ struct Side {
   double per_beat = 8;       ///< bytes that the memory port takes in a cycle
   uint32_t loops = 0;        ///< its own, as bits
   double lane_bytes = 1;     ///< that a step reads
+  double row_accesses = 1;   ///< of the scratchpad, for these
   double bytes_at_once = 1;  ///< that a LOAD writes
   double accesses() const { return bytes / bytes_at_once; }  ///< of the scratchpad, by its LOADs
 };
@@ -63,6 +64,17 @@ double run_of(const SpatialUnit& unit, int index, uint32_t own, double held) {
   return run;
 }
 
+/// Accesses of the scratchpad for a row of lanes. Rows that follow each other share these; rows
+/// that a tap moves begin anywhere in a word, so that some of those that nearly fill a line need
+/// two.
+double row_accesses(const SpatialUnit& unit, int factor, int64_t row) {
+  const int64_t line = unit.line_bytes();
+  const double shared = number(row * unit.fetches(factor)) / number(line);
+  if (!unit.skewed[static_cast<size_t>(factor)] || 2 * row <= line || row > line) return shared;
+  const double fit = number(line - row + 1) / number(unit.design.bank_bytes);
+  return std::max(shared, 2 - std::min(1.0, fit));
+}
+
 Side side_of(const SpatialUnit& unit, int factor) {
   const spatial::Design& design = unit.design;
   const int tensor = factor == 0 ? unit.choice.first : unit.choice.second();
@@ -81,9 +93,10 @@ Side side_of(const SpatialUnit& unit, int factor) {
   side.bytes = number(unit.transfer(tensor, whole).bytes());
   side.per_beat = unit.gathers[static_cast<size_t>(factor)] ? 1.0 : number(design.bus_bytes);
   side.bytes_at_once = std::min(side.per_beat, number(design.bank_bytes));
-  side.lane_bytes = number(
-      std::min(unit.lanes[static_cast<size_t>(lane)], whole.size[static_cast<size_t>(lane)]) *
-      unit.fetches(factor));
+  const int64_t row =
+      std::min(unit.lanes[static_cast<size_t>(lane)], whole.size[static_cast<size_t>(lane)]);
+  side.lane_bytes = number(row * unit.fetches(factor));
+  side.row_accesses = row_accesses(unit, factor, row);
   return side;
 }
 
@@ -106,15 +119,6 @@ double store_cycles(const SpatialUnit& unit, double bytes, double run) {
   return bytes / run * row;
 }
 
-/// The share of the banks that a step reads: a LOAD that wants one of these waits, or the array
-/// does.
-double banks_taken(const SpatialUnit& unit, const Side& a, const Side& b) {
-  const double bank = number(unit.design.bank_bytes), banks = number(unit.design.banks);
-  const double words =
-      std::ceil(a.lane_bytes / bank) + (unit.stationary ? 0 : std::ceil(b.lane_bytes / bank));
-  return std::min(1.0, words / banks);
-}
-
 /// Sums of a tile, of which there are two copies. They have four bytes, and what stays a part of
 /// the same memory; a part of it whose lane has no position of the layer holds none.
 double sums_held(const SpatialUnit& unit, const Side& a, const Side& b) {
@@ -123,11 +127,18 @@ double sums_held(const SpatialUnit& unit, const Side& a, const Side& b) {
   return std::max(1.0, std::floor(bytes / (8.0 * number(unit.parts)))) * a.lanes * b.lanes;
 }
 
-/// The fastest of some tiles that fit, of one choice.
-LayerOpinion of_choice(const SpatialUnit& unit) {
+/// What is believed of a mapping, and how good it would be.
+struct Scored {
+  LayerOpinion opinion;
+  double score = std::numeric_limits<double>::infinity();
+};
+
+/// The best of some tiles that fit, of one choice.
+Scored of_choice(const SpatialUnit& unit) {
   const spatial::Design& design = unit.design;
   const Side a = side_of(unit, 0), b = side_of(unit, 1);
-  LayerOpinion best;
+  Scored found;
+  LayerOpinion& best = found.opinion;
   best.steps = 1;
   best.store_bytes = number(unit.layer.tensors[cost::kSpatialResult].element_bytes);
   for (const cost::SpatialDim& dim : unit.layer.tensors[cost::kSpatialResult].dims)
@@ -136,15 +147,13 @@ LayerOpinion of_choice(const SpatialUnit& unit) {
     const auto l = static_cast<size_t>(loop);
     best.steps *= number(cost::ceil_div(unit.layer.loops[l].extent, unit.lanes[l]));
   }
-  const double line = number(unit.line_bytes());
-  const double taken = banks_taken(unit, a, b);
-  const double accesses = (a.lane_bytes + (unit.stationary ? 0 : b.lane_bytes)) / line;
+  const double accesses = a.row_accesses + (unit.stationary ? 0 : b.row_accesses);
+  const double taken = std::min(1.0, accesses);
   const double array = best.steps * std::max(1.0, accesses);
   const double overhead =
       number(design.timing.compute_overhead + 1 + unit.fill) + (unit.stationary ? design.rows : 0);
   const double sums = sums_held(unit, a, b);
   const double spad = number(design.spad_bytes()) / 2;  // two copies of each buffer
-  best.cycles = std::numeric_limits<double>::infinity();
   for (double wide = std::min(b.lanes, b.extent);; wide = std::min(2 * wide, b.extent)) {
     for (double high = std::clamp(sums / wide, a.lanes, a.extent), tries = 0; tries < 4;
          high = std::max(high / 2, a.lanes), ++tries) {
@@ -170,27 +179,31 @@ LayerOpinion of_choice(const SpatialUnit& unit) {
       const double writes = a.accesses() * loads_a + b.accesses() * loads_b;
       const double waits = writes * taken * array / busy;
       const double cycles = first + busy + waits + store / (over_a * over_b);
-      if (cycles >= best.cycles) continue;
+      const double loaded = a.bytes * loads_a + b.bytes * loads_b;
+      const double reads = best.steps * a.lane_bytes +
+                           (unit.stationary ? b.bytes * over_a : best.steps * b.lane_bytes);
+      const double score = cycles * cost::energy_factor(cost::rough_energy(unit, best.steps,
+                                                                           reads + loaded, loaded));
+      if (score >= found.score) continue;
+      found.score = score;
       best.cycles = cycles;
-      best.load_bytes = a.bytes * loads_a + b.bytes * loads_b;
-      best.spad_reads = best.steps * a.lane_bytes +
-                        (unit.stationary ? b.bytes * over_a : best.steps * b.lane_bytes);
+      best.load_bytes = loaded;
+      best.spad_reads = reads;
     }
     if (wide >= b.extent) break;
   }
-  return best;
+  return found;
 }
 
 }  // namespace
 
 LayerOpinion opinion(const spatial::Design& design, const cost::SpatialLayer& layer) {
-  LayerOpinion best;
-  best.cycles = std::numeric_limits<double>::infinity();
+  Scored best;
   for (const cost::SpatialChoice& choice : cost::choices(design, layer)) {
-    const LayerOpinion one = of_choice(SpatialUnit(design, layer, choice));
-    if (one.cycles < best.cycles) best = one;
+    const Scored one = of_choice(SpatialUnit(design, layer, choice));
+    if (one.score < best.score) best = one;
   }
-  return best;
+  return best.opinion;
 }
 
 }  // namespace tilewright::codesign

@@ -16,7 +16,8 @@ struct LayerOpinion {
   double spad_reads = 0;                   ///< bytes
 };
 
-/// Of the choice of loops that seems fastest. requires: a choice (`cost::choices`).
+/// Of the choice of loops that seems best (cost/spatial/score.h). requires: a choice
+/// (`cost::choices`).
 LayerOpinion opinion(const spatial::Design& design, const cost::SpatialLayer& layer);
 
 }  // namespace tilewright::codesign

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/cost/spatial/candidates.h"
+#include "tilewright/cost/spatial/score.h"
 
 namespace tilewright::cost {
 namespace {
@@ -62,12 +63,12 @@ class Mapper {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     if (!options_.brute_force && !by_bound.empty()) {
       for (SpatialEvaluator& evaluator : evaluators) try_known(evaluator);
-      if (cycles_ == kUnlimited) sample(evaluators[by_bound[0].second]);
+      if (score_ == kUnlimited) sample(evaluators[by_bound[0].second]);
     }
     search_all(evaluators, by_bound);
-    // None is as fast as one known: a copy more made it slower, which bounds do not expect.
-    if (!found_ && cycles_ < kUnlimited) {
-      cycles_ = kUnlimited;
+    // None is as good as one known: a copy more made it slower, which bounds do not expect.
+    if (!found_ && score_ < kUnlimited) {
+      score_ = kUnlimited;
       search_all(evaluators, by_bound);
     }
     if (!found_) return std::nullopt;
@@ -118,14 +119,14 @@ class Mapper {
     return sizes;
   }
 
-  /// Cycles that some mapping is known to take: those that take as many are still looked at, so
-  /// that what is found does not depend on what was known.
-  void know(double cycles) { cycles_ = std::min(cycles_, std::nextafter(cycles, kUnlimited)); }
+  /// The score (cost/spatial/score.h) of some mapping is known: those that score as much are still
+  /// looked at, so that what is found does not depend on what was known.
+  void know(double score) { score_ = std::min(score_, std::nextafter(score, kUnlimited)); }
 
   void try_known(SpatialEvaluator& evaluator) {
     for (const SpatialMapping& mapping : options_.known)
       if (mapping.choice == evaluator.unit().choice && evaluator.fits(mapping)) {
-        know(evaluator.cycles(mapping));
+        know(evaluator.cycles(mapping) * energy_factor(evaluator.energy(mapping)));
         ++best_.predicted;
       }
   }
@@ -136,28 +137,31 @@ class Mapper {
     auto sizes = sizes_of(evaluator);
     for (std::vector<int64_t>& of_loop : sizes) of_loop = thinned(of_loop, kSizes);
     const std::vector<SpatialCandidate> candidates = candidates_of(evaluator, sizes);
+    const double factor = least_factor(evaluator);
     for (size_t i = 0; i < std::min(kTiles, candidates.size()); ++i)
-      if (candidates[i].least < cycles_) try_tile(evaluator, candidates[i]);
+      if (useful(candidates[i].least, factor)) try_tile(evaluator, candidates[i]);
     if (!found_) return;
     found_ = false;
-    know(std::exchange(cycles_, kUnlimited));
+    know(std::exchange(score_, kUnlimited));
   }
 
   void search_all(std::vector<SpatialEvaluator>& evaluators,
                   const std::vector<std::pair<double, size_t>>& by_bound) {
     for (const auto& [bound, index] : by_bound)
-      if (options_.brute_force || bound < cycles_) search(evaluators[index]);
+      if (useful(bound, least_factor(evaluators[index]))) search(evaluators[index]);
   }
 
   std::vector<SpatialCandidate> candidates_of(SpatialEvaluator& evaluator,
                                               const std::vector<std::vector<int64_t>>& sizes) {
-    return promising_tiles(evaluator, sizes, options_.brute_force ? kUnlimited : cycles_);
+    return promising_tiles(evaluator, sizes,
+                           options_.brute_force ? kUnlimited : score_ / least_factor(evaluator));
   }
 
   void search(SpatialEvaluator& evaluator) {
     const std::vector<SpatialCandidate> candidates = candidates_of(evaluator, sizes_of(evaluator));
+    const double factor = least_factor(evaluator);
     for (size_t i = 0; i < candidates.size(); ++i) {
-      if (!options_.brute_force && candidates[i].least >= cycles_) {
+      if (!useful(candidates[i].least, factor)) {
         best_.skipped += int64_t(candidates.size() - i);
         return;
       }
@@ -165,15 +169,27 @@ class Mapper {
     }
   }
 
-  /// An order of a tile's loops, and what LOADs take together in it.
+  /// Of no mapping of the choice it is less.
+  static double least_factor(const SpatialEvaluator& evaluator) {
+    return energy_factor(evaluator.least_energy());
+  }
+
+  /// Whether a mapping may be better than the best so far that takes so many cycles at least.
+  bool useful(double least, double factor) const {
+    return options_.brute_force || least * factor < score_;
+  }
+
+  /// An order of a tile's loops, with what LOADs take together in it, and the factor of its energy.
   struct Ordered {
     std::array<int, kSpatialLoops> order{};
-    double loads = 0;
+    double loads = 0, factor = 1;
   };
 
-  /// Those whose LOADs alone do not take too long. Loops with one tile stand first, where they
+  /// Those that may be better than the best so far. Loops with one tile stand first, where they
   /// change nothing; the others in every order.
-  std::vector<Ordered> orders(const SpatialUnit& unit, const SpatialCandidate& candidate) const {
+  std::vector<Ordered> orders(SpatialEvaluator& evaluator,
+                              const SpatialCandidate& candidate) const {
+    const SpatialUnit& unit = evaluator.unit();
     SpatialSizes trips{};
     Ordered next;
     auto place = next.order.begin();
@@ -189,33 +205,39 @@ class Mapper {
     const auto reduced = put([&](int loop) { return !reduces(loop) && trips[loop] > 1; });
     put(reduces);
     std::vector<Ordered> found;
+    const SpatialEnergy energy = evaluator.energy(candidate.tile);
+    if (!useful(candidate.least, energy_factor(energy.of({1, 1})))) return found;
     do {
+      std::array<int64_t, 2> times;
       next.loads = 0;
-      for (int tensor : {0, 1})
-        next.loads +=
-            candidate.loads[tensor] * double(repeats(unit, tensor, next.order.data(), trips));
-      if (options_.brute_force || next.loads < cycles_) found.push_back(next);
+      for (int tensor : {0, 1}) {
+        times[tensor] = repeats(unit, tensor, next.order.data(), trips);
+        next.loads += candidate.loads[tensor] * double(times[tensor]);
+      }
+      next.factor = energy_factor(energy.of(times));
+      if (useful(std::max(candidate.least, next.loads), next.factor)) found.push_back(next);
     } while (std::next_permutation(moving, reduced));
     return found;
   }
 
   void try_tile(SpatialEvaluator& evaluator, const SpatialCandidate& candidate) {
-    const std::vector<Ordered> ordered = orders(evaluator.unit(), candidate);
-    const auto too_slow = [&](double least) { return !options_.brute_force && least >= cycles_; };
+    const std::vector<Ordered> ordered = orders(evaluator, candidate);
     if (ordered.empty()) return;
+    double least = kUnlimited;
+    for (const Ordered& one : ordered) least = std::min(least, one.factor);
     if (!options_.brute_force &&
-        evaluator.computes_take(candidate.tile, cycles_ - candidate.before))
+        evaluator.computes_take(candidate.tile, score_ / least - candidate.before))
       return;
     SpatialMapping mapping;
     mapping.choice = evaluator.unit().choice;
     mapping.tile = candidate.tile;
     const std::vector<Copies> fitting = copies(evaluator, mapping);
     for (const Ordered& one : ordered) {
-      if (too_slow(std::max(candidate.least, one.loads))) continue;
+      if (!useful(std::max(candidate.least, one.loads), one.factor)) continue;
       mapping.order = one.order;
       for (const Copies& copies : fitting) {
         mapping.copies = copies;
-        predict(evaluator, mapping);
+        predict(evaluator, mapping, one.factor);
       }
     }
   }
@@ -239,13 +261,14 @@ class Mapper {
     return found;
   }
 
-  void predict(SpatialEvaluator& evaluator, const SpatialMapping& mapping) {
-    const double cycles =
-        options_.brute_force ? evaluator.cycles(mapping) : evaluator.cycles_below(mapping, cycles_);
+  void predict(SpatialEvaluator& evaluator, const SpatialMapping& mapping, double factor) {
+    const double score =
+        factor * (options_.brute_force ? evaluator.cycles(mapping)
+                                       : evaluator.cycles_below(mapping, score_ / factor));
     ++best_.predicted;
-    if (cycles >= cycles_) return;
+    if (score >= score_) return;
     found_ = true;
-    cycles_ = cycles;
+    score_ = score;
     best_.mapping = mapping;
   }
 
@@ -254,7 +277,7 @@ class Mapper {
   const SpatialMapperOptions& options_;
   SpatialBest best_;
   bool found_ = false;
-  double cycles_ = kUnlimited;
+  double score_ = kUnlimited;
 };
 
 }  // namespace

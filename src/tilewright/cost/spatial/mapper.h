@@ -37,8 +37,9 @@ std::vector<SpatialChoice> distinct_choices(const spatial::Design& design,
 /// loops have, halves of them, too: 1 024 lanes for outputs, but biases for 512. Ascending.
 std::vector<int64_t> tile_sizes(const SpatialEvaluator& evaluator, int loop);
 
-/// Over all choices, tiles of `tile_sizes`, orders and copies, by SpatialEvaluator::cycles; ties go
-/// to what comes first. The cost of the best is that of `evaluate`. Nothing: no tile fits.
+/// Over all choices, tiles of `tile_sizes`, orders and copies, by SpatialEvaluator::cycles and,
+/// where these are about equal, by energy (cost/spatial/score.h); ties go to what comes first. The
+/// cost of the best is that of `evaluate`. Nothing: no tile fits.
 std::optional<SpatialBest> best_mapping(const spatial::Design& design, const SpatialLayer& layer,
                                         const SpatialMapperOptions& options = {});
 

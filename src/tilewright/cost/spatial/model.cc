@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tilewright/cost/spatial/score.h"
+
 namespace tilewright::cost {
 namespace {
 
@@ -23,6 +25,29 @@ SpatialBinds what_binds(const SpatialCost& cost, double fetch) {
   if (most == cost.store) return SpatialBinds::Store;
   if (most == fetch) return SpatialBinds::Fetch;
   return cost.compute > 1.1 * cost.fed ? SpatialBinds::Scratchpad : SpatialBinds::Steps;
+}
+
+/// Positions of a dimension that some iteration reads: strides may leave some out.
+int64_t needed(const SpatialLayer& layer, const SpatialDim& dim) {
+  std::vector<bool> read(size_t(dim.extent));
+  auto descend = [&](auto& self, size_t at, int64_t index) -> void {
+    if (at == dim.terms.size()) {
+      if (index >= 0 && index < dim.extent) read[size_t(index)] = true;
+      return;
+    }
+    const SpatialTerm& term = dim.terms[at];
+    for (int64_t i = 0; i < layer.loops[term.loop].extent; ++i)
+      self(self, at + 1, index + i * term.stride);
+  };
+  descend(descend, 0, -dim.begin);
+  return std::count(read.begin(), read.end(), true);
+}
+
+/// Bytes of a tensor that some iteration reads or writes.
+double needed_bytes(const SpatialLayer& layer, int tensor) {
+  double bytes = double(layer.tensors[tensor].element_bytes);
+  for (const SpatialDim& dim : layer.tensors[tensor].dims) bytes *= double(needed(layer, dim));
+  return bytes;
 }
 
 }  // namespace
@@ -217,16 +242,15 @@ SpatialTimeline SpatialEvaluator::mean_times(const SpatialMapping& mapping) {
   return timeline(unit_, mapping, costs_of(mapping.tile));
 }
 
-SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
+SpatialWork SpatialEvaluator::work(const SpatialSizes& tile) const {
   const SpatialUnit& u = unit_;
-  SpatialCost cost;
-  cost.steps = cost.computes = 1;
+  SpatialWork work;
   std::array<int64_t, 2> reads{1, 1};
   for (int loop = 0; loop < u.loops; ++loop) {
-    const SpatialTrips trips(u.layer.loops[loop].extent, mapping.tile[loop]);
+    const SpatialTrips trips(u.layer.loops[loop].extent, tile[loop]);
     const int64_t blocks = trips.blocks(u.lanes[loop]);
-    cost.steps *= blocks;
-    cost.computes *= trips.count;
+    work.steps *= blocks;
+    work.computes *= trips.count;
     for (int f : {0, 1}) {
       const bool by_block = f == 1 && u.stationary;
       const bool counts = !by_block || u.in(u.block_loops | u.tap_loops, loop);
@@ -237,8 +261,56 @@ SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
   if (u.stationary) reads[1] *= u.design.rows;
   for (int f : {0, 1}) {
     const int tensor = f ? u.choice.second() : u.choice.first;
-    cost.spad_reads[tensor] = reads[f] * (f == 1 && u.stationary ? 1 : u.fetches(f));
+    work.spad_reads[tensor] = reads[f] * (f == 1 && u.stationary ? 1 : u.fetches(f));
   }
+  return work;
+}
+
+SpatialEnergy SpatialEvaluator::energy(const SpatialSizes& tile) {
+  const SpatialWork work = this->work(tile);
+  SpatialEnergy energy;
+  energy.all =
+      rough_energy(unit_, double(work.steps), double(work.spad_reads[0] + work.spad_reads[1]), 0);
+  for (int tensor : {0, 1}) {
+    const SpatialTraffic& once = moved(tensor, tile).traffic;
+    energy.loads[tensor] =
+        rough_energy(unit_, 0, double(once.bytes + once.padding), double(once.bytes));
+  }
+  return energy;
+}
+
+double SpatialEvaluator::energy(const SpatialMapping& mapping) {
+  return energy(mapping.tile).of({repeats(0, mapping), repeats(1, mapping)});
+}
+
+/// Steps with as many lanes as there are, and all that is needed loaded once.
+double SpatialEvaluator::least_energy() const {
+  const SpatialUnit& u = unit_;
+  double steps = 1, dram = 0;
+  std::array<double, 2> reads{1, 1};
+  for (int loop = 0; loop < u.loops; ++loop) {
+    const int64_t extent = u.layer.loops[loop].extent;
+    const auto blocks = double(ceil_div(extent, u.lanes[loop]));
+    steps *= blocks;
+    for (int f : {0, 1}) {
+      const bool by_block = f == 1 && u.stationary;
+      if (loop == u.lane_loop[f])
+        reads[f] *= double(extent);
+      else if (!by_block || u.in(u.block_loops | u.tap_loops, loop))
+        reads[f] *= blocks;
+    }
+  }
+  for (int tensor : {0, 1}) dram += needed_bytes(u.layer, tensor);
+  return rough_energy(u, steps, reads[0] * double(u.fetches(0)) + reads[1] + dram, dram);
+}
+
+SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
+  const SpatialUnit& u = unit_;
+  SpatialCost cost;
+  const SpatialWork work = this->work(mapping.tile);
+  cost.steps = work.steps;
+  cost.computes = work.computes;
+  cost.spad_reads = work.spad_reads;
   for (int tensor = 0; tensor < kSpatialTensors; ++tensor) {
     const SpatialMoved& once = moved(tensor, mapping.tile);
     const int64_t times = repeats(tensor, mapping);
@@ -324,26 +396,6 @@ double SpatialEvaluator::least(const SpatialSizes& tile, const int* order) {
   return std::max(least, loads);
 }
 
-namespace {
-
-/// Positions of a dimension that some iteration reads: strides may leave some out.
-int64_t needed(const SpatialLayer& layer, const SpatialDim& dim) {
-  std::vector<bool> read(size_t(dim.extent));
-  auto descend = [&](auto& self, size_t at, int64_t index) -> void {
-    if (at == dim.terms.size()) {
-      if (index >= 0 && index < dim.extent) read[size_t(index)] = true;
-      return;
-    }
-    const SpatialTerm& term = dim.terms[at];
-    for (int64_t i = 0; i < layer.loops[term.loop].extent; ++i)
-      self(self, at + 1, index + i * term.stride);
-  };
-  descend(descend, 0, -dim.begin);
-  return std::count(read.begin(), read.end(), true);
-}
-
-}  // namespace
-
 SpatialCost evaluate(const spatial::Design& design, const SpatialLayer& layer,
                      const SpatialMapping& mapping) {
   return SpatialEvaluator(design, layer, mapping.choice).cost(mapping);
@@ -372,11 +424,8 @@ double lower_bound(const spatial::Design& design, const SpatialLayer& layer) {
     if (steps == 0 || product < steps) steps = product;
   }
   double most = steps;
-  for (const SpatialTensor& tensor : layer.tensors) {
-    double bytes = double(tensor.element_bytes);
-    for (const SpatialDim& dim : tensor.dims) bytes *= double(needed(layer, dim));
-    most = std::max(most, bytes / design.bus_bytes);
-  }
+  for (int tensor = 0; tensor < kSpatialTensors; ++tensor)
+    most = std::max(most, needed_bytes(layer, tensor) / design.bus_bytes);
   return most;
 }
 

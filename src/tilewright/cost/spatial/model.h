@@ -45,6 +45,22 @@ struct SpatialMoved {
   double first = 0;  ///< of the first LOAD
 };
 
+/// What the array does under a mapping, whatever the order and the copies.
+struct SpatialWork {
+  int64_t steps = 1, computes = 1;
+  std::array<int64_t, 2> spad_reads{};  ///< bytes, by factor of the layer
+};
+
+/// cost::rough_energy of a tile's mappings: `all` but LOADs, and what LOADs of each factor of the
+/// layer take each time that a program goes through all of its tiles.
+struct SpatialEnergy {
+  double all = 0;
+  std::array<double, 2> loads{};
+  double of(const std::array<int64_t, 2>& repeats) const {
+    return all + loads[0] * double(repeats[0]) + loads[1] * double(repeats[1]);
+  }
+};
+
 /// Why a mapping cannot run: memory, tensor and KiB; empty: it fits.
 std::vector<std::string> misfits(const spatial::Design& design, const SpatialLayer& layer,
                                  const SpatialMapping& mapping);
@@ -63,6 +79,11 @@ class SpatialEvaluator {
   bool fits_in(const SpatialSizes& tile, const std::array<int64_t, kSpatialTensors>& places) const;
   /// Depends on the loops that move the tensor alone, and is counted once for their sizes.
   const SpatialMoved& moved(int tensor, const SpatialSizes& tile);
+  SpatialWork work(const SpatialSizes& tile) const;
+  SpatialEnergy energy(const SpatialSizes& tile);
+  double energy(const SpatialMapping& mapping);
+  /// No mapping of the choice takes less.
+  double least_energy() const;
   /// Every row that the array reads is followed.
   SpatialCost cost(const SpatialMapping& mapping);
   /// The times alone, with means for the accesses of the scratchpad: quick, to compare mappings.
