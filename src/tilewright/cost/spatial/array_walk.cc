@@ -1,7 +1,10 @@
 #include "tilewright/cost/spatial/array_walk.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace tilewright::cost {
 // Not anonymous: FollowedArray::Followed, which array_walk.h names, keeps ArrayFollowers.
@@ -14,20 +17,38 @@ constexpr int64_t kMostAhead = 8;    ///< rows that streams read ahead of the st
 class RowAccesses {
  public:
   RowAccesses(const RowWalk& walk, size_t stream)
-      : walk_(walk), rows_(walk.streams[stream]), stream_(stream), line_(walk.word * walk.banks) {
+      : walk_(&walk), stream_(stream), line_(walk.word * walk.banks) {
     for (size_t level = 0; level < walk.depth; ++level) varies_ |= walk.loops[level].last_sets != 0;
     find_bits();
   }
 
+  /// Whether so many iterations of a loop have passed since then, and nothing else has changed. How
+  /// far these go on in words matters, too, and is the caller's to know.
+  bool like(const RowAccesses& then, size_t level, int64_t iterations) const {
+    for (size_t other = 0; other < walk_->depth; ++other)
+      if (at_[other] != then.at_[other] + (other == level ? iterations : 0)) return false;
+    return bits_ == then.bits_ && kept_ - place_ == then.kept_ - then.place_;
+  }
+  /// Iterations of a loop before the last one, which may be different.
+  int64_t left_of(size_t level) const { return walk_->loops[level].count - 2 - at_[level]; }
+  /// As if so many iterations of a loop had passed.
+  void jump(size_t level, int64_t iterations) {
+    const int64_t bytes = iterations * walk_->loops[level].step[stream_];
+    at_[level] += iterations;
+    place_ += bytes;
+    kept_ += bytes;
+  }
+
   int64_t next() {
-    const int64_t accesses = of_row(bits_ >> stream_ & 1 ? rows_.last : rows_.bytes);
+    const RowBytes& rows = walk_->streams[stream_];
+    const int64_t accesses = of_row(rows, bits_ >> stream_ & 1 ? rows.last : rows.bytes);
     advance();
     return accesses;
   }
 
  private:
-  int64_t of_row(int64_t left) {
-    if (rows_.fetches > 1) return rows_.accesses(left, place_ & (walk_.word - 1), line_);
+  int64_t of_row(const RowBytes& rows, int64_t left) {
+    if (rows.fetches > 1) return rows.accesses(left, place_ & (walk_->word - 1), line_);
     int64_t at = place_, accesses = 0;
     if (at >= kept_ && at < kept_ + line_) {
       const int64_t there = std::min(left, kept_ + line_ - at);
@@ -35,7 +56,7 @@ class RowAccesses {
       left -= there;
     }
     for (; left > 0; ++accesses) {
-      kept_ = at & -walk_.word;
+      kept_ = at & -walk_->word;
       const int64_t brought = std::min(left, kept_ + line_ - at);
       at += brought;
       left -= brought;
@@ -45,28 +66,27 @@ class RowAccesses {
 
   void advance() {
     size_t level = 0;
-    for (; level < walk_.depth; ++level) {
-      place_ += walk_.loops[level].step[stream_];
+    for (; level < walk_->depth; ++level) {
+      place_ += walk_->loops[level].step[stream_];
       if (++at_[level] < counts_[level]) break;
-      place_ -= at_[level] * walk_.loops[level].step[stream_];
+      place_ -= at_[level] * walk_->loops[level].step[stream_];
       at_[level] = 0;
     }
-    if (varies_ && (level > 0 || walk_.loops[0].last_sets != 0)) find_bits();
+    if (varies_ && (level > 0 || walk_->loops[0].last_sets != 0)) find_bits();
   }
 
   void find_bits() {
     bits_ = 0;
-    for (size_t level = walk_.depth; level-- > 0;) {
-      const RowLoop& loop = walk_.loops[level];
+    for (size_t level = walk_->depth; level-- > 0;) {
+      const RowLoop& loop = walk_->loops[level];
       counts_[level] = bits_ & RowWalk::kShort ? loop.last_count : loop.count;
       if (at_[level] + 1 == counts_[level]) bits_ |= loop.last_sets;
     }
   }
 
-  const RowWalk& walk_;
-  const RowBytes& rows_;
-  const size_t stream_;
-  const int64_t line_;
+  const RowWalk* walk_;
+  size_t stream_;
+  int64_t line_;
   bool varies_ = false;
   uint8_t bits_ = 0;
   std::array<int64_t, RowWalk::kMostLoops> at_{}, counts_{};
@@ -82,6 +102,14 @@ class RowReading {
   }
   bool more() const { return left_ > 0; }
   bool wants() const { return wanted_ > 0; }
+  bool like(const RowReading& then, size_t level, int64_t iterations) const {
+    return wanted_ == then.wanted_ && accesses_.like(then.accesses_, level, iterations);
+  }
+  int64_t left_of(size_t level) const { return accesses_.left_of(level); }
+  void jump(size_t level, int64_t iterations, int64_t rows) {
+    accesses_.jump(level, iterations);
+    left_ -= rows;
+  }
   /// One cycle; takes the port if it wants it and it is free. True: the row is complete.
   bool read(bool& port) {
     if (wanted_ > 0 && (!std::exchange(port, false) || --wanted_ > 0)) return false;
@@ -97,7 +125,7 @@ class RowReading {
 class ArrayFollower {
  public:
   explicit ArrayFollower(const ArrayWalk& array)
-      : array_(array),
+      : array_(&array),
         stays_(array.blocks > 0),
         per_block_(stays_ ? array.steps / array.blocks : array.steps),
         first_(array.rows, 0, array.steps),
@@ -110,6 +138,27 @@ class ArrayFollower {
   int64_t now() const { return now_; }
   int64_t last_step() const { return last_step_; }  ///< cycles up to it
   int64_t fired() const { return fired_; }
+
+  /// Whether all is as it was so many iterations of a loop ago. requires: no blocks that stay.
+  bool like(const ArrayFollower& then, size_t level, int64_t iterations) const {
+    return ready_[0] - fired_ == then.ready_[0] - then.fired_ &&
+           (!two_ || ready_[1] - fired_ == then.ready_[1] - then.fired_) &&
+           now_ - last_step_ == then.now_ - then.last_step_ &&
+           first_.like(then.first_, level, iterations) &&
+           (!two_ || second_.like(then.second_, level, iterations));
+  }
+  int64_t left_of(size_t level) const {
+    return two_ ? std::min(first_.left_of(level), second_.left_of(level)) : first_.left_of(level);
+  }
+  /// As if so many iterations of a loop had passed, with these rows and cycles.
+  void jump(size_t level, int64_t iterations, int64_t rows, int64_t cycles) {
+    first_.jump(level, iterations, rows);
+    if (two_) second_.jump(level, iterations, rows);
+    for (int64_t& ready : ready_) ready += rows;
+    fired_ += rows;
+    now_ += cycles;
+    last_step_ += cycles;
+  }
 
   /// One cycle. `may_have`: says whether the array has the port, told whether it wants it.
   template <typename MayHave>
@@ -145,12 +194,12 @@ class ArrayFollower {
  private:
   int64_t height(int64_t block) const {
     const bool ragged =
-        block / array_.ragged_inside % array_.ragged_count == array_.ragged_count - 1;
-    return ragged ? array_.ragged_height : array_.block_height;
+        block / array_->ragged_inside % array_->ragged_count == array_->ragged_count - 1;
+    return ragged ? array_->ragged_height : array_->block_height;
   }
   int64_t all_block_rows() const {
     int64_t rows = 0;
-    for (int64_t block = 0; block < array_.blocks; ++block) rows += height(block);
+    for (int64_t block = 0; block < array_->blocks; ++block) rows += height(block);
     return rows;
   }
 
@@ -161,14 +210,14 @@ class ArrayFollower {
   void read_weights(bool& port) {
     if (!weights_.read(port) || --rows_left_ > 0) return;
     loaded_ = true;
-    if (++block_ < array_.blocks) rows_left_ = height(block_);
+    if (++block_ < array_->blocks) rows_left_ = height(block_);
   }
 
-  const ArrayWalk& array_;
-  const bool stays_;
-  const int64_t per_block_;
+  const ArrayWalk* array_;
+  bool stays_;
+  int64_t per_block_;
   RowReading first_, second_, weights_;
-  const bool two_;
+  bool two_;
   std::array<int64_t, 2> ready_{};
   int64_t now_ = 0, last_step_ = 0, fired_ = 0, block_left_ = 0, block_ = 0, rows_left_ = 0;
   bool loaded_ = false;
@@ -178,20 +227,103 @@ class ArrayFollower {
 
 using array_walk::ArrayFollower;
 
+namespace array_walk {
+
+/// The same iterations of a loop again and again.
+struct Repeated {
+  ArrayFollower array;  ///< before the first one
+  size_t level = 0;
+  int64_t iterations = 0, rows = 0, cycles = 0;  ///< of each time
+  int64_t times = 0;
+
+  ArrayFollower at(int64_t time) const {
+    ArrayFollower found = array;
+    found.jump(level, time * iterations, time * rows, time * cycles);
+    return found;
+  }
+  int64_t begin() const { return array.now(); }
+  int64_t end() const { return begin() + times * cycles; }
+};
+
+/// Loops whose iterations may pass as others did.
+class Repetitions {
+ public:
+  Repetitions(const ArrayWalk& walk, int64_t steps) : steps_(steps) {
+    const RowWalk& rows = walk.rows;
+    // Blocks that stay have rows of their own, and loops with fewer iterations at some places other
+    // distances.
+    if (walk.blocks > 0) return;
+    for (size_t level = 0; level < rows.depth; ++level)
+      if (rows.loops[level].last_sets & RowWalk::kShort) return;
+    int64_t inside = 1;
+    for (size_t level = 0; level < rows.depth; inside *= rows.loops[level++].count) {
+      const RowLoop& loop = rows.loops[level];
+      int64_t iterations = 1;  // until rows begin at the same places of words again
+      for (const int64_t step : loop.step)
+        iterations = std::max(iterations, rows.word / std::gcd(rows.word, step));
+      // Comparing takes as long as following some rows.
+      iterations *= std::max<int64_t>(1, kFewRows / (inside * iterations));
+      if (loop.count >= 4 * iterations) levels_.push_back({level, iterations, inside * iterations});
+    }
+  }
+
+  /// Whether the array, which has just fired a step, goes on as before for a while.
+  std::optional<Repeated> found(const ArrayFollower& array) {
+    for (Level& level : levels_) {
+      if (array.fired() % level.rows != 0) continue;
+      const auto& before = level.before;
+      if (before && array.fired() - before->fired() == level.rows &&
+          array.like(*before, level.level, level.iterations)) {
+        const int64_t times = std::min(array.left_of(level.level) / level.iterations,
+                                       (steps_ - array.fired()) / level.rows) -
+                              1;
+        if (times > 0)
+          return Repeated{
+              array, level.level, level.iterations, level.rows, array.now() - before->now(), times};
+      }
+      level.before.emplace(array);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Level {
+    size_t level = 0;
+    int64_t iterations = 0, rows = 0;
+    std::optional<ArrayFollower> before{};  ///< so many rows ago
+  };
+  static constexpr int64_t kFewRows = 64;
+  int64_t steps_;
+  std::vector<Level> levels_;
+};
+
+}  // namespace array_walk
+
 class FollowedArray::Followed {
  public:
-  Followed(const ArrayWalk& walk, int64_t most) : walk_(walk) {
+  Followed(const ArrayWalk& walk, int64_t most) : walk_(walk), steps_(std::min(walk_.steps, most)) {
     ArrayFollower array(walk_);
-    for (steps_ = std::min(walk_.steps, most); array.fired() < steps_; array.cycle())
-      if (array.now() % kBetween == 0) kept_.push_back(array);
+    array_walk::Repetitions repetitions(walk_, steps_);
+    kept_.push_back(array);
+    while (array.fired() < steps_) {
+      const int64_t fired = array.fired();
+      array.cycle();
+      if (array.now() - kept_.back().now() >= kBetween) kept_.push_back(array);
+      if (array.fired() == fired) continue;
+      const std::optional<array_walk::Repeated> repeated = repetitions.found(array);
+      if (!repeated) continue;
+      repeated_.push_back(*repeated);
+      kept_.push_back(repeated->at(repeated->times));
+      array = kept_.back();
+    }
     cycles_ = array.last_step();
   }
+
   int64_t cycles() const { return cycles_; }
   int64_t steps() const { return steps_; }
 
   ArrayFollower at(int64_t cycles) const {
-    const auto kept = static_cast<size_t>(cycles / kBetween);
-    ArrayFollower array = kept_[std::min(kept, kept_.size() - 1)];
+    ArrayFollower array = before(cycles);
     while (array.now() < cycles && array.fired() < steps_) array.cycle();
     return array;
   }
@@ -202,9 +334,25 @@ class FollowedArray::Followed {
 
  private:
   static constexpr int64_t kBetween = 2048;  ///< cycles from one state that is kept to the next
+
+  /// Not long before.
+  ArrayFollower before(int64_t cycles) const {
+    const auto later = std::upper_bound(
+        repeated_.begin(), repeated_.end(), cycles,
+        [](int64_t wanted, const array_walk::Repeated& one) { return wanted < one.begin(); });
+    if (later != repeated_.begin() && cycles < (later - 1)->end())
+      return (later - 1)->at((cycles - (later - 1)->begin()) / (later - 1)->cycles);
+    return *(std::upper_bound(
+                 kept_.begin(), kept_.end(), cycles,
+                 [](int64_t wanted, const ArrayFollower& one) { return wanted < one.now(); }) -
+             1);
+  }
+
   const ArrayWalk walk_;
-  int64_t steps_ = 0, cycles_ = 0;
+  const int64_t steps_;
+  int64_t cycles_ = 0;
   std::vector<ArrayFollower> kept_;
+  std::vector<array_walk::Repeated> repeated_;
 };
 
 FollowedArray::FollowedArray(const ArrayWalk& walk, int64_t most)
