@@ -132,8 +132,12 @@ Result<int> choices_verb(const CodesignOptions& options, bool as_json) {
 /// `12 345 678` cycles would be as wide; four digits are enough to compare designs.
 std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 
+/// Rows of a table that nobody would scroll through.
+constexpr size_t kFewRows = 40;
+
+/// As text the knee and `most` others at most, from the first to the last one.
 void print_front(const std::vector<FrontPoint>& front, const std::vector<std::string>& objectives,
-                 bool as_json) {
+                 bool as_json, size_t most) {
   nlohmann::ordered_json json = document("codesign.front");
   const bool levels = std::any_of(front.begin(), front.end(), [](const FrontPoint& point) {
     return point.level != codesign::kModelLevel;
@@ -143,16 +147,18 @@ void print_front(const std::vector<FrontPoint>& front, const std::vector<std::st
   if (levels) rows[0].emplace_back("level");
   rows[0].emplace_back("");
   const size_t knee = front.empty() ? 0 : knee_of(front);
+  const size_t apart = std::max<size_t>(1, (front.size() + most - 1) / most);
   for (size_t i = 0; i < front.size(); ++i) {
     nlohmann::ordered_json point;
     point["number"] = front[i].number;
-    rows.push_back({std::to_string(front[i].number)});
+    std::vector<std::string> row = {std::to_string(front[i].number)};
     for (size_t j = 0; j < objectives.size(); ++j) {
       point[objectives[j]] = front[i].objectives[j];
-      rows.back().push_back(short_number(front[i].objectives[j]));
+      row.push_back(short_number(front[i].objectives[j]));
     }
-    if (levels) rows.back().push_back(front[i].level);
-    rows.back().emplace_back(i == knee ? "knee" : "");
+    if (levels) row.push_back(front[i].level);
+    row.emplace_back(i == knee ? "knee" : "");
+    if (i % apart == 0 || i == knee || i + 1 == front.size()) rows.push_back(std::move(row));
     point["level"] = front[i].level;
     point["knee"] = i == knee;
     json["front"].push_back(std::move(point));
@@ -214,7 +220,10 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   if (result.front.empty())
     return nothing_feasible(result.rows, subject.goals.limits, subject.space);
   const std::vector<std::string> objectives = words_of(options.objectives);
-  print_front(result.front, objectives, as_json);
+  print_front(result.front, objectives, as_json, kFewRows);
+  if (result.front.size() > kFewRows)
+    say(fmt::format("one in {} designs of the front is shown; `codesign front {}` lists all",
+                    (result.front.size() + kFewRows - 1) / kFewRows, folder));
   if (result.skipped)
     say(fmt::format("{} designs more cannot be better: bounds prove it", result.skipped));
   for (const std::string& line : level_summaries(result, objectives)) say(line);
@@ -241,7 +250,7 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
                     level, codesign::kModelLevel));
   const size_t pick = TW_TRY(picked(options.pick, front, objectives));
   if (options.output.empty()) {
-    print_front(front, objectives, as_json);
+    print_front(front, objectives, as_json, front.size());
     return 0;
   }
   const PickedOutput output{options.output, options.command, options.no_package};
