@@ -155,6 +155,9 @@ Scored of_choice(const SpatialUnit& unit) {
   const double sums = sums_held(unit, a, b);
   const double spad = number(design.spad_bytes()) / 2;  // two copies of each buffer
   for (double wide = std::min(b.lanes, b.extent);; wide = std::min(2 * wide, b.extent)) {
+    // A tile has a row of lanes at least: with more of the other loops not even one copy of its
+    // sums would fit.
+    if (wide > b.lanes && wide * a.lanes > 2 * sums) break;
     for (double high = std::clamp(sums / wide, a.lanes, a.extent), tries = 0; tries < 4;
          high = std::max(high / 2, a.lanes), ++tries) {
       const double over_a = std::ceil(a.extent / high), over_b = std::ceil(b.extent / wide);

@@ -32,8 +32,8 @@ struct ArrayMeeting {
   double written = 0;  ///< cycles that the LOAD would have taken alone for what it did
 };
 
-/// A COMPUTE as its array goes through it, alone once: iterations of a loop after which all is as it
-/// was are not followed again. Cycles count from its first read on.
+/// A COMPUTE as its array goes through it, alone once: iterations of a loop after which all is as
+/// it was are not followed again. Cycles count from its first read on.
 class FollowedArray {
  public:
   /// Its first `most` steps; what is behind them is not known.
