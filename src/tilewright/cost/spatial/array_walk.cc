@@ -105,10 +105,6 @@ class RowReading {
   bool like(const RowReading& then, size_t level, int64_t iterations) const {
     return wanted_ == then.wanted_ && accesses_.like(then.accesses_, level, iterations);
   }
-  /// Whether nothing was read meanwhile.
-  bool waits_since(const RowReading& then) const {
-    return left_ == then.left_ && wanted_ == then.wanted_;
-  }
   int64_t left_of(size_t level) const { return accesses_.left_of(level); }
   void jump(size_t level, int64_t iterations, int64_t rows) {
     accesses_.jump(level, iterations);
@@ -143,18 +139,14 @@ class ArrayFollower {
   int64_t last_step() const { return last_step_; }  ///< cycles up to it
   int64_t fired() const { return fired_; }
 
-  /// Whether all is as it was so many iterations of a loop, of the same block, ago.
+  /// Whether all is as it was so many iterations of a loop ago. requires: no blocks that stay.
   bool like(const ArrayFollower& then, size_t level, int64_t iterations) const {
     return ready_[0] - fired_ == then.ready_[0] - then.fired_ &&
            (!two_ || ready_[1] - fired_ == then.ready_[1] - then.fired_) &&
            now_ - last_step_ == then.now_ - then.last_step_ &&
            first_.like(then.first_, level, iterations) &&
-           (!two_ || second_.like(then.second_, level, iterations)) &&
-           (!stays_ || (loaded_ == then.loaded_ && weights_.waits_since(then.weights_) &&
-                        then.block_left_ - block_left_ == fired_ - then.fired_));
+           (!two_ || second_.like(then.second_, level, iterations));
   }
-  /// Steps of which the last one may be followed by others than those before.
-  int64_t steps_alike() const { return stays_ ? block_left_ - 1 : array_->steps - fired_; }
   int64_t left_of(size_t level) const {
     return two_ ? std::min(first_.left_of(level), second_.left_of(level)) : first_.left_of(level);
   }
@@ -164,7 +156,6 @@ class ArrayFollower {
     if (two_) second_.jump(level, iterations, rows);
     for (int64_t& ready : ready_) ready += rows;
     fired_ += rows;
-    if (stays_) block_left_ -= rows;
     now_ += cycles;
     last_step_ += cycles;
   }
@@ -259,7 +250,9 @@ class Repetitions {
  public:
   Repetitions(const ArrayWalk& walk, int64_t steps) : steps_(steps) {
     const RowWalk& rows = walk.rows;
-    // From one iteration to the next there are as many rows everywhere.
+    // Blocks that stay have rows of their own, and loops with fewer iterations at some places other
+    // distances.
+    if (walk.blocks > 0) return;
     for (size_t level = 0; level < rows.depth; ++level)
       if (rows.loops[level].last_sets & RowWalk::kShort) return;
     int64_t inside = 1;
@@ -281,10 +274,9 @@ class Repetitions {
       const auto& before = level.before;
       if (before && array.fired() - before->fired() == level.rows &&
           array.like(*before, level.level, level.iterations)) {
-        const int64_t times =
-            std::min(array.left_of(level.level) / level.iterations,
-                     std::min(steps_ - array.fired(), array.steps_alike()) / level.rows) -
-            1;
+        const int64_t times = std::min(array.left_of(level.level) / level.iterations,
+                                       (steps_ - array.fired()) / level.rows) -
+                              1;
         if (times > 0)
           return Repeated{
               array, level.level, level.iterations, level.rows, array.now() - before->now(), times};

@@ -8,21 +8,6 @@
 namespace tilewright::cost {
 namespace {
 
-/// Blocks of the outermost loop stay, each with rows of its own.
-void let_blocks_stay(CaseDraw& draw, ArrayWalk& walk) {
-  walk.rows.streams[1] = {};
-  walk.blocks = walk.rows.loops[walk.rows.depth - 1].count;
-  walk.block_height = draw.one_of({3, 40, 900});
-  walk.ragged_height = draw.between(1, walk.block_height);
-  walk.ragged_count = draw.between(1, 3);
-  RowWalk& rows = walk.block_rows;
-  rows.word = walk.rows.word;
-  rows.banks = walk.rows.banks;
-  rows.streams[0].bytes = rows.streams[0].last = draw.one_of({1, 8, 16, 100});
-  rows.depth = 1;
-  rows.loops[0] = {100000, 100000, {draw.one_of({1, 8, 16, 100}), 0}, 0};
-}
-
 ArrayWalk drawn_walk(CaseDraw& draw) {
   ArrayWalk walk;
   RowWalk& rows = walk.rows;
@@ -42,7 +27,6 @@ ArrayWalk drawn_walk(CaseDraw& draw) {
     if (draw.below(3) == 0) loop.last_sets = static_cast<uint8_t>(draw.between(1, 3));
     walk.steps *= loop.count;
   }
-  if (draw.below(2)) let_blocks_stay(draw, walk);
   return walk;
 }
 
