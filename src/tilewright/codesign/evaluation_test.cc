@@ -160,9 +160,10 @@ TEST(EvaluationSlow, DotsWiderThanALayerShareTheirMappings) {
       if (loop.reduces) longest = std::max(longest, loop.extent);
     DesignEvaluator shared(workload, technology);
     bool same_tree = false;
-    // As wide as the layer, wider with the same tree, and with a higher one.
+    // A little narrower than the layer, as wide, wider with the same tree, and with a higher one.
     const auto tree = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(longest)));
-    for (const int units : {static_cast<int>(longest), tree, 4 * tree}) {
+    const auto wide = static_cast<int>(longest);
+    for (const int units : {std::max(1, wide - 1), wide, tree, 4 * tree}) {
       design.cols = units;
       if (!spatial::problems(design).empty()) continue;
       const DesignResult a = shared.evaluate(design);
