@@ -174,7 +174,7 @@ class Bench:
         for kind in ("gemm", "conv2d", "ttm", "mttkrp"):
             for case in (case for case in cases if case["suite"] == "hasco/" + kind):
                 cycles = [self.operator_cycles(unit, case["id"]) for unit in UNITS]
-                best = min((c, unit) for c, unit in zip(cycles, UNITS) if c)[1]
+                best = min(((c, unit) for c, unit in zip(cycles, UNITS) if c), default=(0, "host"))[1]
                 wins.setdefault(kind, []).append(best)
                 rows.append([case["id"], *(f"{c:.4g}" if c else "-" for c in cycles), best])
         self.save("fig7", rows, [

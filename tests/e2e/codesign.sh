@@ -157,6 +157,12 @@ PY
 }
 holds "kill -9 loses nothing that was kept" killed_and_gone_on
 
+# Of a long front a search prints some designs; the folder has all.
+exits 0 "a search with a long front" "one in 2 designs of the front is shown" "knee" -- \
+  codesign search net.onnx --space hasco-truth --method random --evaluations 150 -o wide
+"$program" -q codesign front wide >all.txt 2>/dev/null
+holds "its front has all designs" test "$(wc -l <all.txt)" -eq "$(($(wc -l <wide/front.csv) + 1))"
+holds "more than were printed" test "$(wc -l <all.txt)" -gt 42
 # The unit as a decision, and VTA as another kind of hardware: the design that is picked compiles.
 space() { # space NAME INTRINSICS FIXED
   printf 'kind = "space"\nname = "%s"\ntechnology = "asic45"\n[parameters]\nintrinsic = [%s]\nrows = [4, 8]\n' "$1" "$2"

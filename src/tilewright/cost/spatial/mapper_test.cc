@@ -87,6 +87,22 @@ TEST(SpatialMapper, OfMappingsThatTakeAboutAsLongTheOneWithLessEnergy) {
   EXPECT_EQ(best->cost.steps, 128 * 74 * 74);
 }
 
+// Choices are skipped by it.
+TEST(SpatialMapper, NoMappingTakesLessThanTheLeastEnergy) {
+  CaseDraw draw(17);
+  for (int cases = 0; cases < 2000;) {
+    const spatial::Design design = draw.design();
+    SpatialLayer layer = draw.layer(8, design);
+    layer.biased = layer.packed_tensor() >= 0 && draw.below(2);
+    SpatialMapping mapping;
+    if (!draw.mapping(design, layer, mapping)) continue;
+    ++cases;
+    SpatialEvaluator evaluator(design, layer, mapping.choice);
+    ASSERT_GE(evaluator.energy(mapping) * (1 + 1e-12), evaluator.least_energy())
+        << to_toml(design) << to_string(layer, mapping);
+  }
+}
+
 // What is known of the layer on other designs changes how soon mappings are skipped, nothing else.
 TEST(SpatialMapperSlow, KnownMappingsDoNotChangeTheResult) {
   CaseDraw draw(11);

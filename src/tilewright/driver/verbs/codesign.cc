@@ -132,12 +132,12 @@ Result<int> choices_verb(const CodesignOptions& options, bool as_json) {
 /// `12 345 678` cycles would be as wide; four digits are enough to compare designs.
 std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 
-/// Rows of a table that nobody would scroll through.
+/// A search prints about so many designs of a front: a longer table hides what was said before.
 constexpr size_t kFewRows = 40;
 
-/// As text the knee and `most` others at most, from the first to the last one.
+/// As text each `apart`th design, the last one and the knee; as JSON all.
 void print_front(const std::vector<FrontPoint>& front, const std::vector<std::string>& objectives,
-                 bool as_json, size_t most) {
+                 bool as_json, size_t apart) {
   nlohmann::ordered_json json = document("codesign.front");
   const bool levels = std::any_of(front.begin(), front.end(), [](const FrontPoint& point) {
     return point.level != codesign::kModelLevel;
@@ -147,7 +147,6 @@ void print_front(const std::vector<FrontPoint>& front, const std::vector<std::st
   if (levels) rows[0].emplace_back("level");
   rows[0].emplace_back("");
   const size_t knee = front.empty() ? 0 : knee_of(front);
-  const size_t apart = std::max<size_t>(1, (front.size() + most - 1) / most);
   for (size_t i = 0; i < front.size(); ++i) {
     nlohmann::ordered_json point;
     point["number"] = front[i].number;
@@ -220,10 +219,11 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   if (result.front.empty())
     return nothing_feasible(result.rows, subject.goals.limits, subject.space);
   const std::vector<std::string> objectives = words_of(options.objectives);
-  print_front(result.front, objectives, as_json, kFewRows);
-  if (result.front.size() > kFewRows)
-    say(fmt::format("one in {} designs of the front is shown; `codesign front {}` lists all",
-                    (result.front.size() + kFewRows - 1) / kFewRows, folder));
+  const size_t apart = (result.front.size() + kFewRows - 1) / kFewRows;
+  print_front(result.front, objectives, as_json, apart);
+  if (apart > 1 && !as_json)
+    say(fmt::format("one in {} designs of the front is shown; `codesign front {}` lists all", apart,
+                    folder));
   if (result.skipped)
     say(fmt::format("{} designs more cannot be better: bounds prove it", result.skipped));
   for (const std::string& line : level_summaries(result, objectives)) say(line);
@@ -250,7 +250,7 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
                     level, codesign::kModelLevel));
   const size_t pick = TW_TRY(picked(options.pick, front, objectives));
   if (options.output.empty()) {
-    print_front(front, objectives, as_json, front.size());
+    print_front(front, objectives, as_json, 1);
     return 0;
   }
   const PickedOutput output{options.output, options.command, options.no_package};
