@@ -1,10 +1,13 @@
 // Mappings of ResNet-50's convolutions on a 16x16 array with 256 KB, in cycles of the cost model.
-//   bench_mapping methods [--trials 500] [--json F]   a library (im2col), a template with tile
-//   sizes
-//                                                     (xgb), HASCO's search, ours
+//
+//   bench_mapping methods [--trials 500]    a library (im2col), a template with tile sizes (xgb),
+//                                           HASCO's search, ours
 //   bench_mapping contest [--seconds 60] [--layers 20] [--methods random,q]
-//                                                     searchers in the space of all mappings
-// Images lie channels last, for everybody.
+//                                           searchers in the space of all mappings
+//   bench_mapping programs [--count 60]     the same programs on a large and on a small design
+//   bench_mapping choices --workload FILE   operators, the best mapping of each choice of loops
+//
+// --json FILE keeps the figures. Images lie channels last, for everybody.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "library.h"
+#include "programs.h"
 #include "tilewright/codesign/workload.h"
 #include "tilewright/tune/spatial/methods.h"
 #include "tilewright/zoo/zoo.h"
@@ -196,11 +200,13 @@ nlohmann::ordered_json hold_contest(double seconds, int layers, int64_t tiles,
 }  // namespace tilewright::bench
 
 int main(int argc, char** argv) {
+  namespace bench = tilewright::bench;
+  using tilewright::spatial::Dataflow;
   CLI::App app("Mappings of ResNet-50's convolutions, by the cost model");
   app.require_subcommand(1);
-  int trials = 500, layers = 20;
+  int trials = 500, layers = 20, count = 60, seeds = 20;
   double seconds = 60;
-  std::string file;
+  std::string file, workload, suites = "hasco/ttm";
   std::vector<std::string> methods = {"random", "annealing", "p", "q", "evolution", "xgb", "prior"};
   CLI::App* compare = app.add_subcommand("methods", "Library, template, HASCO's search and ours");
   compare->add_option("--trials", trials, "mappings of a layer that a search tries");
@@ -208,15 +214,27 @@ int main(int argc, char** argv) {
   contest->add_option("--seconds", seconds, "of a searcher on a layer");
   contest->add_option("--layers", layers, "the first of the distinct convolutions");
   contest->add_option("--methods", methods)->delimiter(',');
+  CLI::App* programs = app.add_subcommand("programs", "The same programs on two designs");
+  programs->add_option("--count", count, "programs, for each seed");
+  programs->add_option("--seeds", seeds);
+  CLI::App* choices = app.add_subcommand("choices", "The best mapping of each choice of loops");
+  choices->add_option("--workload", workload, "workload file")->required();
+  bool os = false;
+  choices->add_flag("--os", os, "output stationary units, not weight stationary ones");
+  choices->add_option("--suites", suites, "operators whose suite begins so");
   int64_t tiles = tilewright::cost::SpatialMapperOptions{}.tiles;
-  for (CLI::App* verb : {compare, contest}) {
+  for (CLI::App* verb : {compare, contest, programs, choices})
     verb->add_option("--json", file, "figures, as JSON");
+  for (CLI::App* verb : {compare, contest})
     verb->add_option("--tiles", tiles, "of a layer that the mapper looks at, at most");
-  }
   CLI11_PARSE(app, argc, argv);
-  const nlohmann::ordered_json json =
-      compare->parsed() ? tilewright::bench::compare_methods(trials, tiles)
-                        : tilewright::bench::hold_contest(seconds, layers, tiles, methods);
+  nlohmann::ordered_json json;
+  if (compare->parsed()) json = bench::compare_methods(trials, tiles);
+  if (contest->parsed()) json = bench::hold_contest(seconds, layers, tiles, methods);
+  if (programs->parsed()) json = bench::programs_on_two_designs(count, seeds);
+  if (choices->parsed())
+    json = bench::choices_of_operators(
+        workload, suites, os ? Dataflow::OutputStationary : Dataflow::WeightStationary);
   if (!file.empty()) std::ofstream(file) << json.dump(1) << "\n";
   return 0;
 }

@@ -15,13 +15,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cases.h"
 #include "tilewright/accel/spatial/footprint.h"
 #include "tilewright/accel/spatial/sim/machine.h"
 #include "tilewright/codegen/spatial/layer_code.h"
-#include "tilewright/codesign/workload.h"
 #include "tilewright/cost/spatial/mapper.h"
 #include "tilewright/cost/spatial/testing/cases.h"
-#include "tilewright/tensor/workload.h"
 
 namespace tilewright::bench {
 namespace {
@@ -34,34 +33,6 @@ struct Options {
   int64_t tiles = cost::SpatialMapperOptions{}.tiles;
   double show = 0.04;
 };
-
-struct Operator {
-  std::string id;
-  std::vector<cost::SpatialLayer> layers;  ///< MTTKRP: two products
-};
-
-/// The operators whose suite begins with `suites`. Convolutions and products have weights, which
-/// lie packed; tensors of the others come at run time.
-std::vector<Operator> operators_of(const Options& options) {
-  std::ifstream file(options.workload);
-  std::vector<Operator> operators;
-  const nlohmann::json workload = nlohmann::json::parse(file);
-  for (const auto& entry : workload.at("cases")) {
-    if (!entry.at("suite").get<std::string>().starts_with(options.suites)) continue;
-    const auto name = entry.at("operator").get<std::string>();
-    const auto params = entry.at("params").get<std::map<std::string, int64_t>>();
-    const tensor::OpCall call = tensor::workload_call(name, params, DType::I8).value();
-    const Func func = tensor::op_func(call).value();
-    Operator one{entry.at("id").get<std::string>(), {}};
-    codesign::Workload parts = codesign::workload_of(func).value();
-    for (codesign::WorkloadLayer& layer : parts.layers) {
-      layer.layer.tensors[1].packed = name == "conv2d" || name == "gemm";
-      one.layers.push_back(std::move(layer.layer));
-    }
-    operators.push_back(std::move(one));
-  }
-  return operators;
-}
 
 std::vector<spatial::Insn> program_of(const spatial::Design& design,
                                       const cost::SpatialLayer& layer,
@@ -177,7 +148,7 @@ int compare(const Options& options) {
              "million cycles", "counts differ", "median %", "98 %", "worst %");
   Readings all;
   uint64_t seed = options.seed << 32;
-  for (const Operator& one : operators_of(options)) {
+  for (const Operator& one : operators_of(options.workload, options.suites)) {
     ++seed;  // of this operator's designs, whichever others are read
     const auto& ids = options.ids;
     if (!ids.empty() && std::find(ids.begin(), ids.end(), one.id) == ids.end()) continue;

@@ -41,5 +41,23 @@ TEST(Opinion, LoadsAndTheArrayWantTheSameBank) {
     EXPECT_NEAR(off(array(spatial::Dataflow::OutputStationary, 8, banks), layer), 0, 0.1) << banks;
 }
 
+// A GEMV unit of 1 024 lanes for 728 outputs, of which a tile may have 512, by its biases: two
+// tiles with 364 lanes at work, in twice the steps, and rows of 364 bytes of weights.
+TEST(Opinion, LanesThatBiasesForbidAreIdle) {
+  spatial::Design design = array(spatial::Dataflow::WeightStationary, 32, 8);
+  design.unit = spatial::Unit::Gemv;
+  design.links = spatial::Links::Full;
+  design.local_kb = 256;
+  const auto layer = conv2d({.inputs = 728, .outputs = 728, .height = 19, .width = 19});
+  const auto best = cost::best_mapping(design, layer);
+  ASSERT_TRUE(best);
+  const LayerOpinion expected = opinion(design, layer);
+  EXPECT_EQ(best->cost.steps, 2 * 728 * 19 * 19);
+  EXPECT_EQ(expected.steps, 2 * 728 * 19 * 19);
+  EXPECT_NEAR(static_cast<double>(best->cost.spad_reads[0] + best->cost.spad_reads[1]) /
+                  expected.spad_reads,
+              1, 0.01);
+}
+
 }  // namespace
 }  // namespace tilewright::codesign

@@ -282,13 +282,18 @@ int64_t SpatialUnit::buffer_bytes(int tensor, const SpatialSizes& tile) const {
   return ceil_div(bytes, design.bank_bytes) * design.bank_bytes;
 }
 
+int64_t SpatialUnit::longest_tile(int loop) const {
+  for (int factor : {0, 1})
+    if (layer.tensors[factor].packed && in(moves[factor] & moves[kSpatialResult], loop))
+      return spatial::kBiasWords / 2;
+  return kLongestLoop;
+}
+
 const char* SpatialUnit::refuses(const SpatialSizes& tile) const {
   for (int loop = 0; loop < loops; ++loop) {
-    if (tile[loop] > 65535) return "a loop of a COMPUTE counts to 65535";
-    for (int factor : {0, 1})
-      if (layer.tensors[factor].packed && in(moves[factor] & moves[kSpatialResult], loop) &&
-          tile[loop] > spatial::kBiasWords / 2)
-        return "the bias memory holds 512 results of a tile, and as many of the next one";
+    if (tile[loop] > kLongestLoop) return "a loop of a COMPUTE counts to 65535";
+    if (tile[loop] > longest_tile(loop))
+      return "the bias memory holds 512 results of a tile, and as many of the next one";
   }
   // Strided lanes are loaded phase by phase: what else moves them must stay in its phase.
   for (int factor : {0, 1}) {

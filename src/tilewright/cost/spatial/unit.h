@@ -135,6 +135,8 @@ struct SpatialUnit {
   /// Of one copy, which begins at a word.
   int64_t buffer_bytes(int tensor, const SpatialSizes& tile) const;
   int64_t sums_per_part(const SpatialSizes& tile) const;
+  /// Positions of the loop that a tile can have: as many as a COMPUTE counts to, or has biases for.
+  int64_t longest_tile(int loop) const;
   /// What instructions cannot say of a tile of this size; null: nothing.
   const char* refuses(const SpatialSizes& tile) const;
   int64_t stationary_per_part(const SpatialSizes& tile) const;
@@ -175,7 +177,7 @@ struct SpatialUnit {
     return transfer.rows * ceil_div(transfer.run, design.burst_bytes);
   }
   int64_t fetch_cycles() const { return ceil_div(kInstructionBytes, design.bus_bytes); }
-  static constexpr int64_t kInstructionBytes = 128, kBiasBytes = 4;
+  static constexpr int64_t kInstructionBytes = 128, kBiasBytes = 4, kLongestLoop = 65535;
 };
 
 /// Tiles of a loop: all of `tile`, the last one what is left.
