@@ -221,7 +221,8 @@ class Bench:
             "paper: MOBO has 1.19 times NSGA-II's hypervolume, and passes the others' last value at trial 16 of 40.",
             *(f"ours: {m} has {shares[m, 40] / shares['nsga2', 40]:.3f} times that of NSGA-II" for m in
               ("mobo", "mobo:ehvi", "ours")),
-            *(f"ours reaches {method} at the end with {count} evaluations" for method, count in report["ours_as"].items())])
+            *(f"{method} has what {other} has at the end after {count or 'more'} evaluations"
+              for method in ("mobo", "ours") for other, count in report["evaluations_to"][method].items())])
 
     def fig11(self):
         names, shapes, cases = self.suite("hasco-extra/resnet50_conv2d")

@@ -12,6 +12,29 @@ namespace {
 
 std::string hundredths(double share) { return fmt::format("{:.2f}", 100 * share); }
 
+/// A row for each method, a column for each one that it is compared with.
+void print_races(const ContestResult& result, int evaluations) {
+  std::vector<std::string> methods;
+  for (const ContestRace& race : result.races)
+    if (methods.empty() || methods.back() != race.method) methods.push_back(race.method);
+  if (methods.empty()) return;
+  std::vector<std::vector<std::string>> rows{{"method"}};
+  for (const std::string& method : methods) {
+    rows[0].push_back("as " + method);
+    rows.push_back({method});
+    for (const std::string& other : methods) {
+      const auto race = std::find_if(
+          result.races.begin(), result.races.end(),
+          [&](const ContestRace& one) { return one.method == method && one.other == other; });
+      rows.back().push_back(race == result.races.end() ? ""
+                            : !race->evaluations       ? "-"
+                                                       : std::to_string(*race->evaluations));
+    }
+  }
+  fmt::print("\nevaluations until the median is what another method has with {}; -: never\n\n{}",
+             evaluations, table(rows));
+}
+
 }  // namespace
 
 void print_contest(const ContestResult& result, const ContestSettings& settings,
@@ -50,16 +73,14 @@ void print_contest(const ContestResult& result, const ContestSettings& settings,
         fmt::format("{}: value over the estimate of ours, log10: mean {:+.3f}, deviation {:.3f}\n",
                     codesign::name(objectives[i]), mean, deviation);
   }
-  for (const auto& [method, evaluations] : result.ours_as)
-    json["ours_as"][method] = evaluations ? nlohmann::ordered_json(*evaluations) : nullptr;
+  for (const ContestRace& race : result.races)
+    json["evaluations_to"][race.method][race.other] =
+        race.evaluations ? nlohmann::ordered_json(*race.evaluations) : nullptr;
   if (as_json) return print_json(json);
   fmt::print("{} points, {} meet all limits, {} on the true front\n\n{}\n", result.points,
              result.feasible, result.front, table(rows));
   fmt::print("{}", estimates);
-  const int most = *std::max_element(settings.evaluations.begin(), settings.evaluations.end());
-  for (const auto& [method, evaluations] : result.ours_as)
-    fmt::print("what {} reaches with {} evaluations, ours reaches with {}\n", method, most,
-               evaluations ? std::to_string(*evaluations) : "more");
+  print_races(result, *std::max_element(settings.evaluations.begin(), settings.evaluations.end()));
 }
 
 }  // namespace tilewright::driver

@@ -186,16 +186,18 @@ Result<ContestResult> run_contest(const SearchSubject& subject, const ContestSet
   for (const int budget : settings.evaluations)
     result.ceilings.push_back(score.ceiling(static_cast<size_t>(budget)).back());
   const int most = *std::max_element(settings.evaluations.begin(), settings.evaluations.end());
-  std::optional<Replays> ours;
+  std::vector<std::pair<ContestLine, Replays>> finals;
   for (const std::string& method : settings.methods)
     for (const int budget : settings.evaluations) {
       Replays replays = TW_TRY(replay(table, settings, method, budget));
       result.lines.push_back(line_of(method, budget, replays));
-      if (budget == most && method == "ours") ours = std::move(replays);
+      if (budget == most) finals.emplace_back(result.lines.back(), std::move(replays));
     }
-  for (const ContestLine& line : result.lines)
-    if (ours && line.method != "ours" && line.evaluations == most)
-      result.ours_as.emplace_back(line.method, search::evaluations_to(ours->runs, line.median));
+  for (const auto& [line, replays] : finals)
+    for (const auto& [other, _] : finals)
+      if (line.method != other.method)
+        result.races.push_back(
+            {line.method, other.method, search::evaluations_to(replays.runs, other.median)});
   return result;
 }
 

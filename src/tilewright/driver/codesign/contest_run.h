@@ -27,6 +27,12 @@ struct ContestLine {
   double seconds = 0;   ///< of one run's proposals
 };
 
+/// Evaluations until a method's median is what another one has with the largest budget.
+struct ContestRace {
+  std::string method, other;
+  std::optional<size_t> evaluations;  ///< absent: the method has less in the end
+};
+
 struct ContestResult {
   size_t points = 0, feasible = 0, front = 0;
   double table_seconds = 0;      ///< of the evaluations that this run added
@@ -34,9 +40,7 @@ struct ContestResult {
   std::vector<ContestLine> lines;
   /// How far the prior is off, by objective: mean and standard deviation over all points, log10.
   std::vector<std::pair<double, double>> prior_off;
-  /// Evaluations until the median of ours reaches that of each other method with the largest
-  /// budget.
-  std::vector<std::pair<std::string, std::optional<size_t>>> ours_as;
+  std::vector<ContestRace> races;  ///< each method with each other one
 };
 
 /// Keeps the table in `folder`/table.sqlite: every point of the space with all objectives; goals
