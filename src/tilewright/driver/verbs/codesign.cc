@@ -19,6 +19,7 @@
 #include "tilewright/driver/codesign/levels.h"
 #include "tilewright/driver/codesign/mapping_options.h"
 #include "tilewright/driver/codesign/picked_design.h"
+#include "tilewright/driver/codesign/report.h"
 #include "tilewright/driver/codesign/search_inputs.h"
 #include "tilewright/driver/console.h"
 
@@ -136,14 +137,18 @@ std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 constexpr size_t kFewRows = 40;
 
 /// As text each `apart`th design, the last one and the knee; as JSON all.
-void print_front(const std::vector<FrontPoint>& front, const std::vector<std::string>& objectives,
-                 bool as_json, size_t apart) {
+void print_front(const std::vector<FrontPoint>& front,
+                 const std::vector<codesign::Objective>& objectives,
+                 const std::optional<codesign::Technology>& technology, bool as_json,
+                 size_t apart) {
   nlohmann::ordered_json json = document("codesign.front");
   const bool levels = std::any_of(front.begin(), front.end(), [](const FrontPoint& point) {
     return point.level != codesign::kModelLevel;
   });
   Rows rows = {{"number"}};
-  rows[0].insert(rows[0].end(), objectives.begin(), objectives.end());
+  for (const codesign::Objective objective : objectives)
+    rows[0].push_back(technology ? objective_axis(objective, *technology)
+                                 : std::string(codesign::name(objective)));
   if (levels) rows[0].emplace_back("level");
   rows[0].emplace_back("");
   const size_t knee = front.empty() ? 0 : knee_of(front);
@@ -152,7 +157,7 @@ void print_front(const std::vector<FrontPoint>& front, const std::vector<std::st
     point["number"] = front[i].number;
     std::vector<std::string> row = {std::to_string(front[i].number)};
     for (size_t j = 0; j < objectives.size(); ++j) {
-      point[objectives[j]] = front[i].objectives[j];
+      point[codesign::name(objectives[j])] = front[i].objectives[j];
       row.push_back(short_number(front[i].objectives[j]));
     }
     if (levels) row.push_back(front[i].level);
@@ -220,7 +225,8 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
     return nothing_feasible(result.rows, subject.goals.limits, subject.space);
   const std::vector<std::string> objectives = words_of(options.objectives);
   const size_t apart = (result.front.size() + kFewRows - 1) / kFewRows;
-  print_front(result.front, objectives, as_json, apart);
+  print_front(result.front, subject.goals.objectives, subject.space.file().technology, as_json,
+              apart);
   if (apart > 1 && !as_json)
     say(fmt::format("one in {} designs of the front is shown; `codesign front {}` lists all", apart,
                     folder));
@@ -250,7 +256,10 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
                     level, codesign::kModelLevel));
   const size_t pick = TW_TRY(picked(options.pick, front, objectives));
   if (options.output.empty()) {
-    print_front(front, objectives, as_json, 1);
+    // A technology of the user's own is known by its name alone here.
+    const Result<codesign::Technology> technology = codesign::load_technology(key["technology"]);
+    print_front(front, TW_TRY(goals_of(key)).objectives,
+                technology ? std::optional(*technology) : std::nullopt, as_json, 1);
     return 0;
   }
   const PickedOutput output{options.output, options.command, options.no_package};
