@@ -1,4 +1,5 @@
-// Mappings of ResNet-50's convolutions on a 16x16 array with 256 KB, in cycles of the cost model.
+// Mappings in cycles of the cost model: of ResNet-50's convolutions on a 16x16 array with 256 KB
+// (methods, contest), of a product on two arrays, of operators of a workload file.
 //
 //   bench_mapping methods [--trials 500]    a library (im2col), a template with tile sizes (xgb),
 //                                           HASCO's search, ours
@@ -202,7 +203,7 @@ nlohmann::ordered_json hold_contest(double seconds, int layers, int64_t tiles,
 int main(int argc, char** argv) {
   namespace bench = tilewright::bench;
   using tilewright::spatial::Dataflow;
-  CLI::App app("Mappings of ResNet-50's convolutions, by the cost model");
+  CLI::App app("Mappings of spatial accelerators, by the cost model");
   app.require_subcommand(1);
   int trials = 500, layers = 20, count = 60, seeds = 20;
   double seconds = 60;
@@ -216,9 +217,11 @@ int main(int argc, char** argv) {
   contest->add_option("--methods", methods)->delimiter(',');
   CLI::App* programs = app.add_subcommand("programs", "The same programs on two designs");
   programs->add_option("--count", count, "programs, for each seed");
-  programs->add_option("--seeds", seeds);
+  programs->add_option("--seeds", seeds, "draws of programs");
   CLI::App* choices = app.add_subcommand("choices", "The best mapping of each choice of loops");
-  choices->add_option("--workload", workload, "workload file")->required();
+  choices->add_option("--workload", workload, "workload file")
+      ->required()
+      ->check(CLI::ExistingFile);
   bool os = false;
   choices->add_flag("--os", os, "output stationary units, not weight stationary ones");
   choices->add_option("--suites", suites, "operators whose suite begins so");

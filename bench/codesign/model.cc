@@ -169,7 +169,9 @@ int compare(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("The cost model of spatial accelerators against their cycle simulator");
   tilewright::bench::Options options;
-  app.add_option("--workload", options.workload, "workload file")->required();
+  app.add_option("--workload", options.workload, "workload file")
+      ->required()
+      ->check(CLI::ExistingFile);
   app.add_option("--suites", options.suites, "those that begin like this");
   app.add_option("--ids", options.ids, "of these suites only these operators")->delimiter(',');
   app.add_option("--designs", options.designs, "for each operator");

@@ -58,7 +58,8 @@ std::vector<cost::SpatialMapping> programs(const spatial::Design& large,
   return drawn;
 }
 
-/// Another program with the same tile, over `mapping`'s cycles: the worst of all orders.
+/// The most cycles of a program with the same tile and another order, over `mapping`'s. The loop
+/// summed over stays the innermost of the three.
 double worst_order(const spatial::Design& design, const cost::SpatialLayer& layer,
                    const cost::SpatialMapping& mapping) {
   double worst = 0;
