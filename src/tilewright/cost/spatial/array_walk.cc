@@ -1,6 +1,7 @@
 #include "tilewright/cost/spatial/array_walk.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -10,8 +11,7 @@ namespace tilewright::cost {
 // Not anonymous: FollowedArray::Followed, which array_walk.h names, keeps ArrayFollowers.
 namespace array_walk {
 
-constexpr int64_t kAfterLoad = 512;  ///< cycles in which a delay of the array shows
-constexpr int64_t kMostAhead = 8;    ///< rows that streams read ahead of the steps
+constexpr int64_t kMostAhead = 8;  ///< rows that streams read ahead of the steps
 
 /// Accesses of a stream's rows, one row after the other.
 class RowAccesses {
@@ -139,9 +139,12 @@ class ArrayFollower {
   int64_t last_step() const { return last_step_; }  ///< cycles up to it
   int64_t fired() const { return fired_; }
 
-  /// Whether all is as it was so many iterations of a loop ago. requires: no blocks that stay.
+  /// Whether all is as it was so many iterations of a loop ago. requires: no iterations, or no
+  /// blocks that stay.
   bool like(const ArrayFollower& then, size_t level, int64_t iterations) const {
-    return ready_[0] - fired_ == then.ready_[0] - then.fired_ &&
+    return loaded_ == then.loaded_ && rows_left_ == then.rows_left_ && block_ == then.block_ &&
+           (!stays_ || weights_.like(then.weights_, 0, 0)) &&
+           ready_[0] - fired_ == then.ready_[0] - then.fired_ &&
            (!two_ || ready_[1] - fired_ == then.ready_[1] - then.fired_) &&
            now_ - last_step_ == then.now_ - then.last_step_ &&
            first_.like(then.first_, level, iterations) &&
@@ -189,6 +192,10 @@ class ArrayFollower {
   }
   void cycle() {
     cycle([](bool wants) { return wants; });
+  }
+  /// Alone, up to the next step.
+  void step() {
+    for (const int64_t before = fired_; fired_ == before;) cycle();
   }
 
  private:
@@ -327,10 +334,6 @@ class FollowedArray::Followed {
     while (array.now() < cycles && array.fired() < steps_) array.cycle();
     return array;
   }
-  /// A delay of weights shows in the steps of the next block.
-  int64_t cycles_to_show() const {
-    return std::max(array_walk::kAfterLoad, 2 * walk_.block_height);
-  }
 
  private:
   static constexpr int64_t kBetween = 2048;  ///< cycles from one state that is kept to the next
@@ -360,14 +363,34 @@ FollowedArray::FollowedArray(const ArrayWalk& walk, int64_t most)
 
 FollowedArray::~FollowedArray() = default;
 
+class DelayedArray {
+ public:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  ArrayFollower array;
+  int64_t undelayed_from = kNever;
+};
+
+int64_t undelayed_from(const DelayedArray& array) { return array.undelayed_from; }
+
 ArrayMeeting FollowedArray::meet(int64_t after, const LoadWalk& load, int64_t written,
                                  int64_t most) const {
-  ArrayFollower both = followed_->at(after);
-  ArrayFollower alone = both;
+  return meet(DelayedArray{followed_->at(after), 0}, load, written, most);
+}
+
+ArrayMeeting FollowedArray::meet(const DelayedArray& array, int64_t after, const LoadWalk& load,
+                                 int64_t written, int64_t most) const {
+  DelayedArray then = array;
+  while (then.array.now() < after && then.array.fired() < followed_->steps()) then.array.cycle();
+  return meet(std::move(then), load, written, most);
+}
+
+ArrayMeeting FollowedArray::meet(DelayedArray array, const LoadWalk& load, int64_t written,
+                                 int64_t most) const {
+  ArrayFollower both = array.array, alone = array.array;
   LoadState writes = load.at(written);
   const int64_t steps = followed_->steps(), begin = both.now();
   // Who had the last access gives way.
-  bool load_was_last = after == 0, ended = false;
+  bool load_was_last = begin == 0, ended = false;
   while (both.fired() < steps && !ended && both.now() - begin < most)
     both.cycle([&](bool wants) {
       const bool load_wants = load.wants(writes);
@@ -377,12 +400,18 @@ ArrayMeeting FollowedArray::meet(int64_t after, const LoadWalk& load, int64_t wr
       return wants && !to_load;
     });
   const int64_t beside = both.now() - begin;
-  const int64_t until = both.now() + followed_->cycles_to_show();
-  while (both.fired() < steps && both.now() < until) both.cycle();
+  auto delayed = std::make_shared<DelayedArray>(DelayedArray{both});
   while (alone.fired() < both.fired()) alone.cycle();
+  // What the LOAD did to the array shows in later steps, until all is as it would be without it.
+  while (both.fired() < steps && !both.like(alone, 0, 0)) {
+    both.step();
+    alone.step();
+  }
   const int64_t late = both.last_step() - std::max(begin, alone.last_step());
+  if (both.fired() < steps && array.undelayed_from < DelayedArray::kNever)
+    delayed->undelayed_from = std::max(both.now(), array.undelayed_from + late);
   const int64_t done = ended ? load.cycles() : load.cycles_to(writes);
-  return {double(beside), double(late), double(done - written)};
+  return {double(beside), double(late), double(done - written), std::move(delayed)};
 }
 
 }  // namespace tilewright::cost

@@ -25,12 +25,22 @@ struct ArrayWalk {
   int64_t block_height = 0, ragged_height = 0, ragged_inside = 1, ragged_count = 1;
 };
 
+/// An array behind a LOAD, which changed how it goes on.
+class DelayedArray;
+
 /// What an array and a LOAD beside each other do to each other.
 struct ArrayMeeting {
-  double cycles = 0;   ///< until one of them is done, or they were followed for long enough
-  double late = 0;     ///< by how much the array's last step is delayed
+  double cycles = 0;  ///< until one of them is done, or they were followed for long enough
+  /// By how much the array's last step is delayed. Less than nothing, if it gets into a better step
+  /// with its own accesses.
+  double late = 0;
   double written = 0;  ///< cycles that the LOAD would have taken alone for what it did
+  std::shared_ptr<const DelayedArray> array{};  ///< then; null: not known
 };
+
+/// The cycle of a delayed array, with its delays, from which on it is as one that was never
+/// delayed.
+int64_t undelayed_from(const DelayedArray& array);
 
 /// A COMPUTE as its array goes through it, alone once: iterations of a loop after which all is as
 /// it was are not followed again. Cycles count from its first read on.
@@ -44,9 +54,15 @@ class FollowedArray {
   /// From the array's cycle `after` on and the LOAD's cycle `written`, each of what it is alone;
   /// for `most` cycles at most.
   ArrayMeeting meet(int64_t after, const LoadWalk& load, int64_t written, int64_t most) const;
+  /// The same of an array that LOADs have delayed; `after`: cycles with these delays.
+  ArrayMeeting meet(const DelayedArray& array, int64_t after, const LoadWalk& load, int64_t written,
+                    int64_t most) const;
 
  private:
   class Followed;
+
+  ArrayMeeting meet(DelayedArray array, const LoadWalk& load, int64_t written, int64_t most) const;
+
   std::unique_ptr<Followed> followed_;
   int64_t cycles_ = 0;
 };

@@ -77,7 +77,7 @@ std::vector<double> errors_of_cases(int cases, uint64_t seed, bool best, double 
     EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim->cycles));
     errors.push_back(std::abs(model.cycles / double(sim->cycles) - 1));
     cycles += int64_t(sim->cycles);
-    if (errors.back() > (std::getenv("TW_SHOW") ? 0.04 : worst))
+    if (errors.back() > (std::getenv("TW_SHOW") ? 0.01 : worst))
       ADD_FAILURE() << text_of(design, layer, mapping, model, *sim);
   }
   std::sort(errors.begin(), errors.end());
@@ -90,17 +90,17 @@ std::vector<double> errors_of_cases(int cases, uint64_t seed, bool best, double 
 // Limits are a little above the worst of 400 cases of each seed in bench/results/codesign.md.
 TEST(SpatialModelSlow, AgreesWithTheSimulator) {
   const auto errors = errors_of_cases(from_environment("TW_CASES", 150),
-                                      uint64_t(from_environment("TW_SEED", 1)), false, 0.06);
+                                      uint64_t(from_environment("TW_SEED", 1)), false, 0.02);
   EXPECT_LE(errors[errors.size() / 2], 0.0002);
-  EXPECT_LE(errors[errors.size() * 98 / 100], 0.01);
+  EXPECT_LE(errors[errors.size() * 98 / 100], 0.002);
 }
 
 // A mapper goes where the model is too low.
 TEST(SpatialModelSlow, AgreesWhereTheMapperGoes) {
   const auto errors = errors_of_cases(from_environment("TW_CASES", 60),
-                                      uint64_t(from_environment("TW_SEED", 1)), true, 0.05);
+                                      uint64_t(from_environment("TW_SEED", 1)), true, 0.03);
   EXPECT_LE(errors[errors.size() / 2], 0.0002);
-  EXPECT_LE(errors[errors.size() * 98 / 100], 0.01);
+  EXPECT_LE(errors[errors.size() * 98 / 100], 0.002);
 }
 
 /// Loops that both factors and the result share: a stack of products, groups, channels.

@@ -23,7 +23,7 @@ ArrayMeeting gone_on(const ArrayMeeting& met, const SpatialTileCosts::Both& both
                      double writes) {
   const double more = std::max(0.0, std::min((both.to_read + met.late - met.cycles) / reads,
                                              (both.left - met.written) / writes));
-  return {met.cycles + more, met.late + more * (1 - reads), met.written + more * writes};
+  return {met.cycles + more, met.late + more * (1 - reads), met.written + more * writes, nullptr};
 }
 
 /// Cycles for which an array and a LOAD are followed; then they go on as they did.
@@ -121,11 +121,19 @@ ArrayMeeting SpatialTileCosts::meet(const Both& both) {
     const auto [reads, writes] = mean_speeds(both.wanted, load.wanted);
     return gone_on({}, both, reads, writes);
   }
-  const auto read = static_cast<int64_t>(both.read);
+  const auto elapsed = static_cast<int64_t>(both.read);
   const auto written = static_cast<int64_t>(double(load.walk->cycles()) - both.left);
-  const auto [found, is_new] = meetings_.try_emplace({both.compute_key, read, load.walk, written});
+  const DelayedArray* delayed =
+      both.delayed && elapsed < undelayed_from(*both.delayed) ? both.delayed : nullptr;
+  const int64_t read = delayed ? elapsed : elapsed - static_cast<int64_t>(both.late);
+  const auto [found, is_new] =
+      meetings_.try_emplace({both.compute_key, read, delayed, load.walk, written});
   ArrayMeeting& met = found->second;
-  if (is_new) met = arrays_.at(both.compute_key).meet(read, *load.walk, written, kMostMet);
+  if (is_new) {
+    const FollowedArray& array = arrays_.at(both.compute_key);
+    met = delayed ? array.meet(*delayed, read, *load.walk, written, kMostMet)
+                  : array.meet(read, *load.walk, written, kMostMet);
+  }
   if (met.cycles < kMostMet) return met;
   return gone_on(met, both, std::max(0.1, 1 - met.late / met.cycles),
                  std::max(0.1, met.written / met.cycles));

@@ -25,9 +25,11 @@ class SpatialTileCosts {
   /// A COMPUTE that reads while a LOAD writes, at some point of each.
   struct Both {
     uint32_t compute_key = 0;
-    double read = 0;     ///< cycles since the array's first read, without delays
-    double to_read = 0;  ///< cycles until its last one
-    double wanted = 0;   ///< accesses in a cycle, in the mean
+    double read = 0;                        ///< cycles since the array's first read
+    double late = 0;                        ///< of these, delays by other LOADs
+    double to_read = 0;                     ///< cycles until its last one
+    double wanted = 0;                      ///< accesses in a cycle, in the mean
+    const DelayedArray* delayed = nullptr;  ///< by another LOAD, when that ended
     const Load* load = nullptr;
     double left = 0;  ///< cycles of the LOAD that are left
   };
@@ -77,7 +79,9 @@ class SpatialTileCosts {
   // Where rows are followed. Tiles of other places that are alike share a walk.
   std::map<uint32_t, FollowedArray> arrays_;
   std::list<std::pair<spatial::Load, LoadWalk>> walks_;
-  std::map<std::tuple<uint32_t, int64_t, const LoadWalk*, int64_t>, ArrayMeeting> meetings_;
+  std::map<std::tuple<uint32_t, int64_t, const DelayedArray*, const LoadWalk*, int64_t>,
+           ArrayMeeting>
+      meetings_;
 };
 
 /// How often a program goes through a tensor's tiles: trips of loops that do not move it but stand

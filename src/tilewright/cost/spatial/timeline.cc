@@ -184,14 +184,17 @@ class Walker {
       left -= alone;
       if (left <= 0 || time >= array.end) continue;
       const ArrayMeeting met = costs_.meet({.compute_key = array.key,
-                                            .read = time - array.begin - array.late,
+                                            .read = time - array.begin,
+                                            .late = array.late,
                                             .to_read = array.end - time,
                                             .wanted = array.wanted,
+                                            .delayed = array.delayed,
                                             .load = &work,
                                             .left = left});
       time += met.cycles;
       left -= met.written;
       array.late += met.late;
+      array.delayed = met.array.get();
       delay(which, met.late);
     }
     return time + left;
@@ -213,21 +216,30 @@ class Walker {
     }
     SpatialReading& next = now_.reading[1];
     const double begin = next.begin - head_;
-    double late = end + cycles - begin;
-    if (array.stored > stored && begin == token(stored)) late = cycles;
-    if (late <= 0) return;
-    delay_store(next, now_.compute_free, late);
-    next.begin += late;
-    next.end += late;
-    for (auto& used : now_.used)
-      for (double& time : used)
-        if (time == now_.compute_free) time += late;
-    now_.compute_free += late;
+    const bool after_store = array.stored > stored && begin == token(stored);
+    const double late = std::max(end + cycles, after_store ? token(array.stored) : 0.0) - begin;
+    if (late > 0) {
+      delay_store(next, now_.compute_free, late);
+      next.begin += late;
+      next.end += late;
+      for (auto& used : now_.used)
+        for (double& time : used)
+          if (time == now_.compute_free) time += late;
+      now_.compute_free += late;
+    }
+    // Its STORE waits for the one before.
+    if (next.stored > 0 && next.store_begin < array.stored)
+      move_store(next, array.stored - next.store_begin);
   }
 
-  /// A STORE that waits for a COMPUTE, which ends later.
+  /// A STORE behind a COMPUTE, which ends later.
   void delay_store(SpatialReading& array, double end, double cycles) {
-    if (array.stored == 0 || array.store_begin != token(end)) return;
+    const double least = token(end + cycles);
+    if (array.stored > 0 && (array.store_begin == token(end) || array.store_begin < least))
+      move_store(array, least - array.store_begin);
+  }
+
+  void move_store(SpatialReading& array, double cycles) {
     for (double* time : {&now_.store_free, &now_.stored[0], &now_.stored[1]})
       if (*time == array.stored) *time += cycles;
     array.store_begin += cycles;
@@ -247,8 +259,11 @@ class Walker {
     gives_up_ = now_.compute_free - now_.computes + patience_.computes >= patience_.limit ||
                 now_.load_free - now_.loads + patience_.loads >= patience_.limit;
     now_.reading[0] = now_.reading[1];
-    now_.reading[1] = {begin + head_, now_.compute_free - tail_,
-                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_)), 0,
+    now_.reading[1] = {begin + head_,
+                       now_.compute_free - tail_,
+                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_)),
+                       0,
+                       nullptr,
                        keys_[depth_].compute};
     now_.compute += work.cycles;
     now_.used[0][0] = now_.used[1][0] = now_.compute_free;

@@ -11,6 +11,8 @@
 
 namespace tilewright::cost {
 
+class DelayedArray;  // array_walk.h
+
 /// When queues are free, and what they have done.
 struct SpatialTotals {
   double load_free = 0, compute_free = 0, store_free = 0;
@@ -21,10 +23,11 @@ struct SpatialTotals {
 /// A COMPUTE while it reads.
 struct SpatialReading {
   double begin = 0, end = 0;
-  double wanted = 0;                   ///< accesses of the scratchpad in a cycle
-  double late = 0;                     ///< by LOADs
-  uint32_t key = 0;                    ///< of its costs
-  double store_begin = 0, stored = 0;  ///< of the STORE behind it; 0: there is none
+  double wanted = 0;                      ///< accesses of the scratchpad in a cycle
+  double late = 0;                        ///< by LOADs
+  const DelayedArray* delayed = nullptr;  ///< when the last of them ended
+  uint32_t key = 0;                       ///< of its costs
+  double store_begin = 0, stored = 0;     ///< of the STORE behind it; 0: there is none
 };
 
 /// When what happens next may happen. All are points in time but for what SpatialTotals counts.
