@@ -24,7 +24,6 @@ struct Side {
   double lane_bytes = 1;     ///< that a step reads
   double row_accesses = 1;   ///< of the scratchpad, for these
   double bytes_at_once = 1;  ///< that a LOAD writes
-  double accesses() const { return bytes / bytes_at_once; }  ///< of the scratchpad, by its LOADs
 };
 
 /// Cycles per byte of runs of `run` bytes.
@@ -65,6 +64,31 @@ double run_of(const SpatialUnit& unit, int index, uint32_t own, double held) {
   return run;
 }
 
+/// Bytes of a tensor, loaded in tiles with `held` positions of the loops `own`, the inner ones
+/// first, and all of those that are summed over: windows of tiles beside each other overlap.
+double bytes_in_tiles(const SpatialUnit& unit, int index, uint32_t own, double held) {
+  const cost::SpatialTensor& tensor = unit.layer.tensors[static_cast<size_t>(index)];
+  double bytes = number(tensor.element_bytes);
+  for (size_t dim = tensor.dims.size(); dim-- > 0;) {
+    const cost::SpatialDim& at = tensor.dims[dim];
+    double positions = 1, stride = 1, taps = 1;
+    for (const cost::SpatialTerm& term : at.terms) {
+      const double extent = number(unit.layer.loops[static_cast<size_t>(term.loop)].extent);
+      if (unit.layer.loops[static_cast<size_t>(term.loop)].reduces) {
+        taps += number(term.stride) * (extent - 1);
+      } else {
+        positions *= extent;
+        if (unit.in(own, term.loop)) stride = number(term.stride);
+      }
+    }
+    const double tile = std::clamp(held, 1.0, positions);
+    const double window = taps > 1 ? (tile - 1) * stride + taps : tile;
+    bytes *= positions / tile * std::min(window, number(at.extent));
+    held = std::max(1.0, held / positions);
+  }
+  return bytes;
+}
+
 /// Accesses of the scratchpad for a row of lanes. Rows that follow each other share these; rows
 /// that a tap moves begin anywhere in a word, so that some of those that nearly fill a line need
 /// two.
@@ -85,6 +109,19 @@ double lanes_of(const SpatialUnit& unit, int loop) {
   return number(extent) / number(blocks);
 }
 
+/// What an access of a LOAD writes: what lies side by side, up to a line. Lanes that are not
+/// neighbours in DRAM come one by one, each to another row; short rows share a line.
+double bytes_at_once(const SpatialUnit& unit, int factor, double row) {
+  const auto f = static_cast<size_t>(factor);
+  const int tensor = factor == 0 ? unit.choice.first : unit.choice.second();
+  const double line = number(unit.line_bytes());
+  if (unit.gathers[f]) return unit.skewed[f] ? 1 : std::max(1.0, line / row);
+  const auto lane = static_cast<size_t>(unit.lane_loop[f]);
+  const bool whole = unit.skewed[f] || unit.layer.tensors[static_cast<size_t>(tensor)].packed ||
+                     unit.layer.loops[lane].extent <= unit.lanes[lane];
+  return whole ? line : std::min(line, row);
+}
+
 Side side_of(const SpatialUnit& unit, int factor) {
   const spatial::Design& design = unit.design;
   const int tensor = factor == 0 ? unit.choice.first : unit.choice.second();
@@ -103,21 +140,32 @@ Side side_of(const SpatialUnit& unit, int factor) {
   }
   side.bytes = number(unit.transfer(tensor, whole).bytes());
   side.per_beat = unit.gathers[static_cast<size_t>(factor)] ? 1.0 : number(design.bus_bytes);
-  side.bytes_at_once = std::min(side.per_beat, number(design.bank_bytes));
   const double row = lanes_of(unit, lane);
+  side.bytes_at_once = bytes_at_once(unit, factor, row);
   side.lane_bytes = row * number(unit.fetches(factor));
   side.row_accesses = row_accesses(unit, factor, row);
   return side;
 }
 
-/// Of the factor, once, in tiles with `held` positions of its own loops.
-double load_cycles(const SpatialUnit& unit, int factor, const Side& side, double held) {
+/// The factor's LOADs, in tiles with `held` positions of its own loops.
+struct Loads {
+  double bytes = 0;   ///< of each tile once
+  double tile = 0;    ///< bytes of a tile
+  double cycles = 0;  ///< for each tile once
+  double writes = 0;  ///< accesses of the scratchpad
+};
+
+Loads loads_of(const SpatialUnit& unit, int factor, const Side& side, double held) {
   const int tensor = factor == 0 ? unit.choice.first : unit.choice.second();
-  const double run = unit.layer.tensors[static_cast<size_t>(tensor)].packed
-                         ? side.bytes * held / side.extent
-                         : run_of(unit, tensor, side.loops, held);
+  const bool packed = unit.layer.tensors[static_cast<size_t>(tensor)].packed;
+  Loads loads;
+  loads.bytes = packed ? side.bytes : bytes_in_tiles(unit, tensor, side.loops, held);
+  loads.tile = loads.bytes * held / side.extent;
+  const double run = packed ? loads.tile : run_of(unit, tensor, side.loops, held);
   const double cycles = port_cycles(unit.design, run, side.per_beat);
-  return side.bytes * (side.per_beat > 1 ? cycles : std::max(1.0, cycles));
+  loads.cycles = loads.bytes * (side.per_beat > 1 ? cycles : std::max(1.0, cycles));
+  loads.writes = loads.bytes / side.bytes_at_once;
+  return loads;
 }
 
 double store_cycles(const SpatialUnit& unit, double bytes, double run) {
@@ -169,28 +217,26 @@ Scored of_choice(const SpatialUnit& unit) {
     for (double high = std::clamp(sums / wide, a.lanes, a.most), tries = 0; tries < 4;
          high = std::max(high / 2, a.lanes), ++tries) {
       const double over_a = std::ceil(a.extent / high), over_b = std::ceil(b.extent / wide);
-      const double held_a = a.bytes * high / a.extent, held_b = b.bytes * wide / b.extent;
+      const Loads in_a = loads_of(unit, 0, a, high), in_b = loads_of(unit, 1, b, wide);
       double loads_a = over_b, loads_b = over_a, pieces = 1;
-      const double cycles_a = load_cycles(unit, 0, a, high),
-                   cycles_b = load_cycles(unit, 1, b, wide);
       const double store =
           store_cycles(unit, best.store_bytes,
                        std::max(run_of(unit, cost::kSpatialResult, a.loops, high),
                                 run_of(unit, cost::kSpatialResult, b.loops, wide)));
       // With all that is summed over in the scratchpad, one of the two stays for a whole row.
-      if (held_a + held_b <= spad)
-        (cycles_a * over_b < cycles_b * over_a ? loads_b : loads_a) = 1;
+      if (in_a.tile + in_b.tile <= spad)
+        (in_a.cycles * over_b < in_b.cycles * over_a ? loads_b : loads_a) = 1;
       else
-        pieces = std::ceil((held_a + held_b) / spad);
-      const double load = cycles_a * loads_a + cycles_b * loads_b;
+        pieces = std::ceil((in_a.tile + in_b.tile) / spad);
+      const double load = in_a.cycles * loads_a + in_b.cycles * loads_b;
       const double computes = over_a * over_b * pieces;
-      const double first = (cycles_a * high / a.extent + cycles_b * wide / b.extent) / pieces;
+      const double first = (in_a.cycles * high / a.extent + in_b.cycles * wide / b.extent) / pieces;
       const double busy = std::max({array + computes * overhead, load, store});
       // While the array works, a LOAD's write finds its bank taken as often as steps read it.
-      const double writes = a.accesses() * loads_a + b.accesses() * loads_b;
+      const double writes = in_a.writes * loads_a + in_b.writes * loads_b;
       const double waits = writes * taken * array / busy;
       const double cycles = first + busy + waits + store / (over_a * over_b);
-      const double loaded = a.bytes * loads_a + b.bytes * loads_b;
+      const double loaded = in_a.bytes * loads_a + in_b.bytes * loads_b;
       const double reads = best.steps * a.lane_bytes +
                            (unit.stationary ? b.bytes * over_a : best.steps * b.lane_bytes);
       const double score = cycles * cost::energy_factor(cost::rough_energy(unit, best.steps,

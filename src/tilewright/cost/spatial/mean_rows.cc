@@ -132,11 +132,34 @@ class MeanRows {
   }
 
   void go_on(int loop) {
+    const double count = double(blocks(loop)), alone = fitting_, before = apart_;
+    const double again = (1 - alone) * std::max(0.0, before - once());
+    const bool overlap = step_[loop] < span_;
     span_ += (blocks(loop) - 1) * step_[loop];
     in_span_ |= uint32_t{1} << loop;
     if (loop == own_) span_ -= bytes_ - last_;
     fitting_ = fits(span_);
-    apart_ = std::max(2.0, double(span_) / double(line_));
+    if (fitting_ == 1) {
+      overlap_ = overlap_ || overlap;
+      return;
+    }
+    if (!overlap) {
+      apart_ = once() + count * again;
+      return;
+    }
+    // A row that begins before the line that is kept needs both of its lines again.
+    overlap_ = true;
+    const double some = std::min(1.0, alone + (count - 1) * double(step_[loop]) / double(word_));
+    const double all = count * (1 - alone) * before + (alone > 0 ? some : 0) - fitting_;
+    apart_ = std::max(2.0, all / (1 - fitting_));
+  }
+
+  /// Accesses for all bytes from the first to the last one, where these do not fit one line. Where
+  /// a line ends, rows that overlap are behind it and before it again.
+  double once() const {
+    if (span_ <= line_) return 2;
+    if (!overlap_) return long_row(span_);
+    return 2 * double(span_) / (double(line_) - 0.5 * double(word_ - aligned_));
   }
 
   void move_away(int loop) {
@@ -161,11 +184,11 @@ class MeanRows {
   uint32_t few_ = 0;
   // Of the rows of the loops so far: the bytes from the first to the last one; loops whose rows one
   // access may serve; accesses where all fit one line, and where they do not; the share of places
-  // where they do; whether rows go on where the last ones ended.
+  // where they do; whether rows go on where the last ones ended, and whether some overlap.
   int64_t span_ = 0;
   uint32_t in_span_ = 0;
   double together_ = 1, apart_ = 2, fitting_ = 0;
-  bool run_ = true;
+  bool run_ = true, overlap_ = false;
 };
 
 }  // namespace
