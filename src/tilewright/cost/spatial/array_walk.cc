@@ -363,8 +363,7 @@ FollowedArray::FollowedArray(const ArrayWalk& walk, int64_t most)
 
 FollowedArray::~FollowedArray() = default;
 
-class DelayedArray {
- public:
+struct DelayedArray {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   ArrayFollower array;
   int64_t undelayed_from = kNever;
@@ -374,18 +373,18 @@ int64_t undelayed_from(const DelayedArray& array) { return array.undelayed_from;
 
 ArrayMeeting FollowedArray::meet(int64_t after, const LoadWalk& load, int64_t written,
                                  int64_t most) const {
-  return meet(DelayedArray{followed_->at(after), 0}, load, written, most);
+  return meet_from({followed_->at(after), 0}, load, written, most);
 }
 
 ArrayMeeting FollowedArray::meet(const DelayedArray& array, int64_t after, const LoadWalk& load,
                                  int64_t written, int64_t most) const {
   DelayedArray then = array;
   while (then.array.now() < after && then.array.fired() < followed_->steps()) then.array.cycle();
-  return meet(std::move(then), load, written, most);
+  return meet_from(then, load, written, most);
 }
 
-ArrayMeeting FollowedArray::meet(DelayedArray array, const LoadWalk& load, int64_t written,
-                                 int64_t most) const {
+ArrayMeeting FollowedArray::meet_from(const DelayedArray& array, const LoadWalk& load,
+                                      int64_t written, int64_t most) const {
   ArrayFollower both = array.array, alone = array.array;
   LoadState writes = load.at(written);
   const int64_t steps = followed_->steps(), begin = both.now();

@@ -26,7 +26,7 @@ struct ArrayWalk {
 };
 
 /// An array behind a LOAD, which changed how it goes on.
-class DelayedArray;
+struct DelayedArray;
 
 /// What an array and a LOAD beside each other do to each other.
 struct ArrayMeeting {
@@ -61,7 +61,8 @@ class FollowedArray {
  private:
   class Followed;
 
-  ArrayMeeting meet(DelayedArray array, const LoadWalk& load, int64_t written, int64_t most) const;
+  ArrayMeeting meet_from(const DelayedArray& array, const LoadWalk& load, int64_t written,
+                         int64_t most) const;
 
   std::unique_ptr<Followed> followed_;
   int64_t cycles_ = 0;

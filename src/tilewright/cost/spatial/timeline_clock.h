@@ -11,7 +11,7 @@
 
 namespace tilewright::cost {
 
-class DelayedArray;  // array_walk.h
+struct DelayedArray;  // array_walk.h
 
 /// When queues are free, and what they have done.
 struct SpatialTotals {
