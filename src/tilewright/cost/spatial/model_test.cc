@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <sstream>
 
 #include "tilewright/accel/spatial/sim/machine.h"
@@ -60,7 +61,7 @@ int from_environment(const char* name, int otherwise) {
 /// by `worst` at most. Returns the errors, ascending.
 std::vector<double> errors_of_cases(int cases, uint64_t seed, bool best, double worst) {
   CaseDraw draw(seed);
-  std::vector<double> errors;
+  std::vector<double> errors, quick;
   int64_t cycles = 0;
   while (int(errors.size()) < cases) {
     const spatial::Design design = draw.design();
@@ -77,6 +78,8 @@ std::vector<double> errors_of_cases(int cases, uint64_t seed, bool best, double 
     EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim->cycles));
     errors.push_back(std::abs(model.cycles / double(sim->cycles) - 1));
     cycles += int64_t(sim->cycles);
+    SpatialEvaluator evaluator(design, layer, mapping.choice);
+    quick.push_back(std::log(evaluator.cycles(mapping) / model.cycles));
     if (errors.back() > (std::getenv("TW_SHOW") ? 0.01 : worst))
       ADD_FAILURE() << text_of(design, layer, mapping, model, *sim);
   }
@@ -84,6 +87,11 @@ std::vector<double> errors_of_cases(int cases, uint64_t seed, bool best, double 
   std::printf("%zu cases, %lld cycles: median %.2f %%, 98 of 100 within %.2f %%, worst %.2f %%\n",
               errors.size(), static_cast<long long>(cycles), 100 * errors[errors.size() / 2],
               100 * errors[errors.size() * 98 / 100], 100 * errors.back());
+  std::sort(quick.begin(), quick.end());
+  const double sum = std::accumulate(quick.begin(), quick.end(), 0.0,
+                                     [](double all, double one) { return all + std::abs(one); });
+  std::printf("the quick prediction: %.1f %% in the mean, one of 20 is below %+.1f %%\n",
+              100 * sum / double(quick.size()), 100 * quick[quick.size() / 20]);
   return errors;
 }
 

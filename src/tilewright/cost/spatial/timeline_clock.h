@@ -25,7 +25,7 @@ struct SpatialReading {
   double begin = 0, end = 0;
   double wanted = 0;                      ///< accesses of the scratchpad in a cycle
   double late = 0;                        ///< by LOADs
-  const DelayedArray* delayed = nullptr;  ///< when the last of them ended
+  const DelayedArray* delayed = nullptr;  ///< when the last of them ended; the costs keep it
   uint32_t key = 0;                       ///< of its costs
   double store_begin = 0, stored = 0;     ///< of the STORE behind it; 0: there is none
 };
