@@ -33,33 +33,44 @@ double port_cycles(const spatial::Design& design, double run, double per_beat) {
   return std::max(number(design.timing.read_latency), beats + design.timing.burst_gap) / burst;
 }
 
+/// What moves a position along a dimension of a tensor.
+struct Moves {
+  double own = 1,
+         other = 1;   ///< positions by the loops asked for; by others that are not summed over
+  double stride = 1;  ///< of the loops asked for
+  double taps = 1;    ///< positions that the window of one position spans
+};
+
+Moves moves_of(const SpatialUnit& unit, const cost::SpatialDim& dim, uint32_t own) {
+  Moves moves;
+  for (const cost::SpatialTerm& term : dim.terms) {
+    const cost::SpatialLoop& loop = unit.layer.loops[static_cast<size_t>(term.loop)];
+    if (loop.reduces) {
+      moves.taps += number(term.stride * (loop.extent - 1));
+    } else if (unit.in(own, term.loop)) {
+      moves.own *= number(loop.extent);
+      moves.stride = number(term.stride);
+    } else {
+      moves.other *= number(loop.extent);
+    }
+  }
+  return moves;
+}
+
 /// Bytes of a tensor that follow each other in DRAM where a tile has `held` positions of the loops
 /// `own`, the inner ones first, and all of those that are summed over.
 double run_of(const SpatialUnit& unit, int index, uint32_t own, double held) {
   const cost::SpatialTensor& tensor = unit.layer.tensors[static_cast<size_t>(index)];
   double run = number(tensor.element_bytes);
   for (size_t dim = tensor.dims.size(); dim-- > 0;) {
-    const cost::SpatialDim& at = tensor.dims[dim];
-    double positions = 1, stride = 1;
-    bool sums = false, others = false;
-    for (const cost::SpatialTerm& term : at.terms) {
-      const cost::SpatialLoop& loop = unit.layer.loops[static_cast<size_t>(term.loop)];
-      if (loop.reduces) {
-        sums = sums || loop.extent > 1;
-      } else if (unit.in(own, term.loop)) {
-        positions *= number(loop.extent);
-        stride = number(term.stride);
-      } else {
-        others = others || loop.extent > 1;
-      }
-    }
+    const Moves moves = moves_of(unit, tensor.dims[dim], own);
     // Rows between those that a window of one row needs are not loaded.
-    const bool skips = stride > 1 && !sums && dim + 1 < tensor.dims.size();
-    if (others || skips) break;
-    const double share = std::min(1.0, held / positions);
-    run *= std::max(1.0, number(at.extent) * share);
+    const bool skips = moves.stride > 1 && moves.taps == 1 && dim + 1 < tensor.dims.size();
+    if (moves.other > 1 || skips) break;
+    const double share = std::min(1.0, held / moves.own);
+    run *= std::max(1.0, number(tensor.dims[dim].extent) * share);
     if (share < 1) break;
-    held /= positions;
+    held /= moves.own;
   }
   return run;
 }
@@ -70,20 +81,11 @@ double bytes_in_tiles(const SpatialUnit& unit, int index, uint32_t own, double h
   const cost::SpatialTensor& tensor = unit.layer.tensors[static_cast<size_t>(index)];
   double bytes = number(tensor.element_bytes);
   for (size_t dim = tensor.dims.size(); dim-- > 0;) {
-    const cost::SpatialDim& at = tensor.dims[dim];
-    double positions = 1, stride = 1, taps = 1;
-    for (const cost::SpatialTerm& term : at.terms) {
-      const double extent = number(unit.layer.loops[static_cast<size_t>(term.loop)].extent);
-      if (unit.layer.loops[static_cast<size_t>(term.loop)].reduces) {
-        taps += number(term.stride) * (extent - 1);
-      } else {
-        positions *= extent;
-        if (unit.in(own, term.loop)) stride = number(term.stride);
-      }
-    }
+    const Moves moves = moves_of(unit, tensor.dims[dim], own);
+    const double positions = moves.own * moves.other;
     const double tile = std::clamp(held, 1.0, positions);
-    const double window = taps > 1 ? (tile - 1) * stride + taps : tile;
-    bytes *= positions / tile * std::min(window, number(at.extent));
+    const double window = moves.taps > 1 ? (tile - 1) * moves.stride + moves.taps : tile;
+    bytes *= positions / tile * std::min(window, number(tensor.dims[dim].extent));
     held = std::max(1.0, held / positions);
   }
   return bytes;
@@ -191,73 +193,88 @@ struct Scored {
   double score = std::numeric_limits<double>::infinity();
 };
 
-/// The best of some tiles that fit, of one choice.
-Scored of_choice(const SpatialUnit& unit) {
-  const spatial::Design& design = unit.design;
-  const Side a = side_of(unit, 0), b = side_of(unit, 1);
-  Scored found;
-  LayerOpinion& best = found.opinion;
-  best.steps = 1;
-  best.store_bytes = number(unit.layer.tensors[cost::kSpatialResult].element_bytes);
-  for (const cost::SpatialDim& dim : unit.layer.tensors[cost::kSpatialResult].dims)
-    best.store_bytes *= number(dim.extent);
-  for (int loop = 0; loop < unit.loops; ++loop)
-    best.steps *= number(unit.layer.loops[static_cast<size_t>(loop)].extent) / lanes_of(unit, loop);
-  const double accesses = a.row_accesses + (unit.stationary ? 0 : b.row_accesses);
-  const double taken = std::min(1.0, accesses);
-  const double array = best.steps * std::max(1.0, accesses);
-  const double overhead =
-      number(design.timing.compute_overhead + 1 + unit.fill) + (unit.stationary ? design.rows : 0);
-  const double sums = sums_held(unit, a, b);
-  const double spad = number(design.spad_bytes()) / 2;  // two copies of each buffer
-  for (double wide = b.lanes;; wide = std::min(2 * wide, b.most)) {
-    // A tile has a row of lanes at least: with more of the other loops not even one copy of its
-    // sums would fit.
-    if (wide > b.lanes && wide * a.lanes > 2 * sums) break;
-    for (double high = std::clamp(sums / wide, a.lanes, a.most), tries = 0; tries < 4;
-         high = std::max(high / 2, a.lanes), ++tries) {
-      const double over_a = std::ceil(a.extent / high), over_b = std::ceil(b.extent / wide);
-      const Loads in_a = loads_of(unit, 0, a, high), in_b = loads_of(unit, 1, b, wide);
-      double loads_a = over_b, loads_b = over_a, pieces = 1;
-      const double store =
-          store_cycles(unit, best.store_bytes,
-                       std::max(run_of(unit, cost::kSpatialResult, a.loops, high),
-                                run_of(unit, cost::kSpatialResult, b.loops, wide)));
-      // With all that is summed over in the scratchpad, one of the two stays for a whole row.
-      if (in_a.tile + in_b.tile <= spad)
-        (in_a.cycles * over_b < in_b.cycles * over_a ? loads_b : loads_a) = 1;
-      else
-        pieces = std::ceil((in_a.tile + in_b.tile) / spad);
-      const double load = in_a.cycles * loads_a + in_b.cycles * loads_b;
-      const double computes = over_a * over_b * pieces;
-      const double first = (in_a.cycles * high / a.extent + in_b.cycles * wide / b.extent) / pieces;
-      const double busy = std::max({array + computes * overhead, load, store});
-      // While the array works, a LOAD's write finds its bank taken as often as steps read it.
-      const double writes = in_a.writes * loads_a + in_b.writes * loads_b;
-      const double waits = writes * taken * array / busy;
-      const double cycles = first + busy + waits + store / (over_a * over_b);
-      const double loaded = in_a.bytes * loads_a + in_b.bytes * loads_b;
-      const double reads = best.steps * a.lane_bytes +
-                           (unit.stationary ? b.bytes * over_a : best.steps * b.lane_bytes);
-      const double score = cycles * cost::energy_factor(cost::rough_energy(unit, best.steps,
-                                                                           reads + loaded, loaded));
-      if (score >= found.score) continue;
-      found.score = score;
-      best.cycles = cycles;
-      best.load_bytes = loaded;
-      best.spad_reads = reads;
-    }
-    if (wide >= b.most) break;
+/// A choice of loops in tiles of `high` positions of the first side and `wide` of the other.
+class Tiles {
+ public:
+  explicit Tiles(const SpatialUnit& unit)
+      : unit_(unit), a_(side_of(unit, 0)), b_(side_of(unit, 1)), sums_(sums_held(unit, a_, b_)) {
+    const cost::SpatialTensor& result = unit.layer.tensors[cost::kSpatialResult];
+    store_bytes_ = number(result.element_bytes);
+    for (const cost::SpatialDim& dim : result.dims) store_bytes_ *= number(dim.extent);
+    for (int loop = 0; loop < unit.loops; ++loop)
+      steps_ *= number(unit.layer.loops[static_cast<size_t>(loop)].extent) / lanes_of(unit, loop);
+    accesses_ = a_.row_accesses + (unit.stationary ? 0 : b_.row_accesses);
   }
-  return found;
-}
+
+  /// Of some that fit. A tile has a row of lanes at least: with more of the other loops not even
+  /// one copy of its sums would fit.
+  Scored best() const {
+    Scored found;
+    for (double wide = b_.lanes; wide == b_.lanes || wide * a_.lanes <= 2 * sums_;
+         wide = std::min(2 * wide, b_.most)) {
+      double high = std::clamp(sums_ / wide, a_.lanes, a_.most);
+      for (int tries = 0; tries < 4; ++tries, high = std::max(high / 2, a_.lanes)) {
+        const Scored tile = scored(high, wide);
+        if (tile.score < found.score) found = tile;
+      }
+      if (wide >= b_.most) break;
+    }
+    return found;
+  }
+
+ private:
+  Scored scored(double high, double wide) const {
+    const spatial::Design& design = unit_.design;
+    const double over_a = std::ceil(a_.extent / high), over_b = std::ceil(b_.extent / wide);
+    const Loads in_a = loads_of(unit_, 0, a_, high), in_b = loads_of(unit_, 1, b_, wide);
+    const double spad = number(design.spad_bytes()) / 2;  // two copies of each buffer
+    double loads_a = over_b, loads_b = over_a, pieces = 1;
+    // With all that is summed over in the scratchpad, one of the two stays for a whole row.
+    if (in_a.tile + in_b.tile <= spad)
+      (in_a.cycles * over_b < in_b.cycles * over_a ? loads_b : loads_a) = 1;
+    else
+      pieces = std::ceil((in_a.tile + in_b.tile) / spad);
+    const double store =
+        store_cycles(unit_, store_bytes_,
+                     std::max(run_of(unit_, cost::kSpatialResult, a_.loops, high),
+                              run_of(unit_, cost::kSpatialResult, b_.loops, wide)));
+    const double load = in_a.cycles * loads_a + in_b.cycles * loads_b;
+    const double first = (in_a.cycles * high / a_.extent + in_b.cycles * wide / b_.extent) / pieces;
+    const double overhead = number(design.timing.compute_overhead + 1 + unit_.fill) +
+                            (unit_.stationary ? design.rows : 0);
+    const double array = steps_ * std::max(1.0, accesses_);
+    const double busy = std::max({array + over_a * over_b * pieces * overhead, load, store});
+    // While the array works, a LOAD's write finds its bank taken as often as steps read it.
+    const double writes = in_a.writes * loads_a + in_b.writes * loads_b;
+    const double waits = writes * std::min(1.0, accesses_) * array / busy;
+    const double loaded = in_a.bytes * loads_a + in_b.bytes * loads_b;
+    const double reads =
+        steps_ * a_.lane_bytes + (unit_.stationary ? b_.bytes * over_a : steps_ * b_.lane_bytes);
+    const double cycles = first + busy + waits + store / (over_a * over_b);
+    const double energy = cost::rough_energy(unit_, steps_, reads + loaded, loaded);
+    return {.opinion = {.cycles = cycles,
+                        .steps = steps_,
+                        .load_bytes = loaded,
+                        .store_bytes = store_bytes_,
+                        .spad_reads = reads},
+            .score = cycles * cost::energy_factor(energy)};
+  }
+
+  const SpatialUnit& unit_;
+  Side a_, b_;
+  double sums_;             ///< of a tile, at most
+  double steps_ = 1;        ///< of the array
+  double accesses_ = 0;     ///< of the scratchpad, in a step
+  double store_bytes_ = 0;  ///< of the result
+};
 
 }  // namespace
 
 LayerOpinion opinion(const spatial::Design& design, const cost::SpatialLayer& layer) {
   Scored best;
   for (const cost::SpatialChoice& choice : cost::choices(design, layer)) {
-    const Scored one = of_choice(SpatialUnit(design, layer, choice));
+    const SpatialUnit unit(design, layer, choice);
+    const Scored one = Tiles(unit).best();
     if (one.score < best.score) best = one;
   }
   return best.opinion;

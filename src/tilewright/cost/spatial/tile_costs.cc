@@ -87,17 +87,21 @@ const SpatialTileCosts::Load& SpatialTileCosts::load(const SpatialUnit& unit, in
   return load = {quiet(unit) + double(walk->second.cycles()), 0, &walk->second};
 }
 
-const SpatialUnit::Compute& SpatialTileCosts::compute(const SpatialUnit& unit, uint32_t key,
-                                                      const SpatialBox& box) {
-  SpatialUnit::Compute& compute = computes_[key];
+const SpatialTileCosts::Compute& SpatialTileCosts::compute(const SpatialUnit& unit, uint32_t key,
+                                                           const SpatialBox& box) {
+  Compute& compute = computes_[key];
   if (known_computes_[key]) return compute;
   known_computes_[key] = true;
-  if (rows_ == SpatialRows::Mean) return compute = unit.compute(box.size, rows_);
+  if (rows_ == SpatialRows::Mean) {
+    const SpatialUnit::Compute work = unit.compute(box.size, rows_);
+    const double reading = work.cycles - (unit.compute_overhead() - 1);
+    return compute = {work, std::min(1.0, work.accesses / std::max(1.0, reading))};
+  }
   const ArrayWalk walk = unit.array_walk(box.size);
   const FollowedArray& array =
       arrays_.try_emplace(key, walk, std::min(walk.steps, kMostFollowed)).first->second;
-  if (walk.steps > kMostFollowed) return compute = unit.compute(box.size, rows_);
-  return compute = {unit.compute_overhead() - 1 + double(array.cycles()), 0, walk.steps};
+  if (walk.steps > kMostFollowed) return compute = {unit.compute(box.size, rows_), 0};
+  return compute = {{unit.compute_overhead() - 1 + double(array.cycles()), 0, walk.steps}, 0};
 }
 
 double SpatialTileCosts::store(const SpatialUnit& unit, uint32_t key, const SpatialBox& box) {
@@ -117,8 +121,9 @@ double SpatialTileCosts::quiet(const SpatialUnit& unit) const {
 ArrayMeeting SpatialTileCosts::meet(const Both& both) {
   const Load& load = *both.load;
   if (rows_ == SpatialRows::Mean) {
-    if (load.wanted <= 0 || both.wanted <= 0) return {};
-    const auto [reads, writes] = mean_speeds(both.wanted, load.wanted);
+    const double wanted = computes_[both.compute_key].wanted;
+    if (load.wanted <= 0 || wanted <= 0) return {};
+    const auto [reads, writes] = mean_speeds(wanted, load.wanted);
     return gone_on({}, both, reads, writes);
   }
   const auto elapsed = static_cast<int64_t>(both.read);

@@ -22,13 +22,15 @@ class SpatialTileCosts {
     double wanted;         ///< accesses in a cycle, where rows are counted in the mean
     const LoadWalk* walk;  ///< where they are followed
   };
+  struct Compute : SpatialUnit::Compute {
+    double wanted;  ///< accesses in a cycle, where rows are counted in the mean
+  };
   /// A COMPUTE that reads while a LOAD writes, at some point of each.
   struct Both {
     uint32_t compute_key = 0;
     double read = 0;                        ///< cycles since the array's first read
     double late = 0;                        ///< of these, delays by other LOADs
     double to_read = 0;                     ///< cycles until its last one
-    double wanted = 0;                      ///< accesses in a cycle, in the mean
     const DelayedArray* delayed = nullptr;  ///< by another LOAD, when that ended
     const Load* load = nullptr;
     double left = 0;  ///< cycles of the LOAD that are left
@@ -46,7 +48,7 @@ class SpatialTileCosts {
   }
   const Load& load(const SpatialUnit& unit, int factor, uint32_t key, const SpatialBox& box);
   /// keys: bits of the loops at their last tile; of STOREs those that move the result.
-  const SpatialUnit::Compute& compute(const SpatialUnit& unit, uint32_t key, const SpatialBox& box);
+  const Compute& compute(const SpatialUnit& unit, uint32_t key, const SpatialBox& box);
   double store(const SpatialUnit& unit, uint32_t key, const SpatialBox& box);
   /// Cycles of a LOAD before it can meet an array.
   double quiet(const SpatialUnit& unit) const;
@@ -72,7 +74,7 @@ class SpatialTileCosts {
   std::array<std::bitset<kPlaces>, 2> known_loads_;
   std::bitset<kEnds> known_computes_, known_stores_;
   std::array<std::array<Load, kPlaces>, 2> loads_;
-  std::array<SpatialUnit::Compute, kEnds> computes_;
+  std::array<Compute, kEnds> computes_;
   std::array<double, kEnds> stores_;
   std::optional<double> all_computes_, all_stores_;
   std::array<std::optional<double>, 2> all_loads_;

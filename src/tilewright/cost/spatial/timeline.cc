@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tilewright/cost/spatial/timeline_clock.h"
 
@@ -103,7 +104,7 @@ class Walker {
   void follow(int depth) {
     const int64_t trips = trips_[depth];
     std::array<double, 3> period{-1, -1, -1};
-    SpatialClock before;
+    std::optional<SpatialClock> before;
     for (int64_t index = 0; index < trips; ++index) {
       go_to(depth, index);
       const int64_t between = trips - 2 - index;
@@ -117,7 +118,7 @@ class Walker {
       const bool same = may_skip && goes_on(latest, period);
       period = latest;
       if (!same) continue;
-      skip(before, between);
+      skip(*before, between);
       index += between;
     }
   }
@@ -187,7 +188,6 @@ class Walker {
                                             .read = time - array.begin,
                                             .late = array.late,
                                             .to_read = array.end - time,
-                                            .wanted = array.wanted,
                                             .delayed = array.delayed,
                                             .load = &work,
                                             .left = left});
@@ -259,12 +259,7 @@ class Walker {
     gives_up_ = now_.compute_free - now_.computes + patience_.computes >= patience_.limit ||
                 now_.load_free - now_.loads + patience_.loads >= patience_.limit;
     now_.reading[0] = now_.reading[1];
-    now_.reading[1] = {begin + head_,
-                       now_.compute_free - tail_,
-                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_)),
-                       0,
-                       nullptr,
-                       keys_[depth_].compute};
+    now_.reading[1] = {begin + head_, now_.compute_free - tail_, 0, nullptr, keys_[depth_].compute};
     now_.compute += work.cycles;
     now_.used[0][0] = now_.used[1][0] = now_.compute_free;
     if (not_last_) return;

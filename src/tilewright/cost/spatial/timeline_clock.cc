@@ -22,9 +22,8 @@ struct Later {
 
 bool same_reading(const SpatialReading& then, const SpatialReading& now, const Later& later) {
   return then.key == now.key && then.delayed == now.delayed &&
-         std::abs(then.wanted - now.wanted) <= 1e-9 && std::abs(then.late - now.late) <= kEqual &&
-         later.same(then.begin, now.begin) && later.same(then.end, now.end) &&
-         (then.stored == 0) == (now.stored == 0) &&
+         std::abs(then.late - now.late) <= kEqual && later.same(then.begin, now.begin) &&
+         later.same(then.end, now.end) && (then.stored == 0) == (now.stored == 0) &&
          (then.stored == 0 ||
           (later.same(then.store_begin, now.store_begin) && later.same(then.stored, now.stored)));
 }

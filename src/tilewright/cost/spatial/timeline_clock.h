@@ -23,7 +23,6 @@ struct SpatialTotals {
 /// A COMPUTE while it reads.
 struct SpatialReading {
   double begin = 0, end = 0;
-  double wanted = 0;                      ///< accesses of the scratchpad in a cycle
   double late = 0;                        ///< by LOADs
   const DelayedArray* delayed = nullptr;  ///< when the last of them ended; the costs keep it
   uint32_t key = 0;                       ///< of its costs

@@ -20,8 +20,8 @@ SpatialPassage passage() {
   before.loaded = {900, 990};
   before.used = {{{1000, 950}, {1000, 300}}};
   before.stored = {400, 200};
-  before.reading[0] = {.begin = 900, .end = 950, .wanted = 0.5, .key = 3};
-  before.reading[1] = {.begin = 955, .end = 998, .wanted = 0.5, .key = 3};
+  before.reading[0] = {.begin = 900, .end = 950, .key = 3};
+  before.reading[1] = {.begin = 955, .end = 998, .key = 3};
   SpatialClock after = before;
   after.load_free = 1150;
   after.compute_free = 1200;
@@ -33,9 +33,8 @@ SpatialPassage passage() {
   after.loaded = {1080, 1150};
   after.used = {{{1200, 1000}, {1200, 1000}}};
   after.stored = {1260, 400};
-  after.reading[0] = {.begin = 1005, .end = 1090, .wanted = 0.5, .key = 3};
-  after.reading[1] = {
-      .begin = 1105, .end = 1198, .wanted = 0.5, .key = 3, .store_begin = 1202, .stored = 1260};
+  after.reading[0] = {.begin = 1005, .end = 1090, .key = 3};
+  after.reading[1] = {.begin = 1105, .end = 1198, .key = 3, .store_begin = 1202, .stored = 1260};
   return {before, after};
 }
 
@@ -69,7 +68,7 @@ TEST(SpatialPassage, WhatIsLongPastDoesNotMatter) {
   clock.store_free = 4000;
   clock.used[1][1] = 3;  // its LOAD waits for the latest use
   clock.loaded[0] = 5100;
-  clock.reading[0].wanted = 1;  // it had ended when the first LOAD began
+  clock.reading[0].key = 4;  // it had ended when the first LOAD began
   EXPECT_TRUE(passage().fits(clock, kRules));
 }
 

@@ -62,7 +62,7 @@ Status complete(const SearchSubject& subject, codesign::DesignEvaluator& evaluat
                     static_cast<int64_t>(points.size() + known.size()), "designs");
   }
   if (interrupted())
-    return fail(ErrorKind::Usage, "interrupted before the whole space was evaluated",
+    return fail(ErrorKind::Interrupted, "interrupted before the whole space was evaluated",
                 fmt::format("{} designs are kept", rows.size()), "the same line goes on");
   return {};
 }
@@ -134,10 +134,12 @@ Result<Replays> replay(const search::ContestTable& table, const ContestSettings&
       count, Result<std::vector<search::ContestRun>>(std::vector<search::ContestRun>()));
   std::vector<double> seconds(count);
   for_each_part(count, runtime::default_threads(), [&](size_t seed, size_t) {
+    if (interrupted()) return;
     const auto start = std::chrono::steady_clock::now();
     found[seed] = search::contest(table, method, options, {seed}, evaluations);
     seconds[seed] = seconds_since(start);
   });
+  TW_TRY_STATUS(check_interrupt());
   Replays replays;
   replays.seconds = median(seconds);
   for (auto& one : found) replays.runs.push_back(std::move(TW_TRY(std::move(one))[0]));

@@ -80,4 +80,14 @@ Result<SearchInputs> read_inputs(const std::string& folder) {
   return inputs;
 }
 
+std::optional<codesign::Technology> technology_of(const std::string& folder,
+                                                  const std::string& name) {
+  if (const auto known = codesign::load_technology(name)) return *known;
+  const Result<SearchInputs> inputs = read_inputs(folder);
+  if (!inputs) return std::nullopt;
+  const Result<codesign::DesignSpace> space = codesign::load_space(inputs->space);
+  if (!space || space->file().technology.name != name) return std::nullopt;
+  return space->file().technology;
+}
+
 }  // namespace tilewright::driver

@@ -256,10 +256,8 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
                     level, codesign::kModelLevel));
   const size_t pick = TW_TRY(picked(options.pick, front, objectives));
   if (options.output.empty()) {
-    // A technology of the user's own is known by its name alone here.
-    const Result<codesign::Technology> technology = codesign::load_technology(key["technology"]);
     print_front(front, TW_TRY(goals_of(key)).objectives,
-                technology ? std::optional(*technology) : std::nullopt, as_json, 1);
+                technology_of(options.study, key["technology"]), as_json, 1);
     return 0;
   }
   const PickedOutput output{options.output, options.command, options.no_package};
