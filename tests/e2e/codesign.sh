@@ -41,7 +41,7 @@ exits 0 "an operator" "mttkrp_half gathers" "3 orders of contraction" -- codesig
 exits 0 "choices on a design" "j 30 apart" "cycles" "i=j j=k k=l" -- codesign choices --design gemm.toml --workload cases.json --id t
 exits 0 "orders of an expression" "D.1" -- codesign eval gemm.toml mttkrp.tw --order 3
 exits 0 "a suite on a design" "m: y0" "t: y0" -- codesign eval gemm.toml --workload cases.json --suite s
-exits 0 "a search for an operator" "knee" -- codesign search --workload cases.json --id t -o ttm --evaluations 3
+exits 0 "a search for an operator" "knee" "conv2d can run no layer" -- codesign search --workload cases.json --id t -o ttm --evaluations 3
 exits 8 "the same folder for another operator" "model: here" -- codesign search --workload cases.json --id m -o ttm --evaluations 3
 exits 2 "an order that is not there" "has 3 of them" -- codesign eval gemm.toml mttkrp.tw --order 4
 exits 2 "an order of two factors" "three or more factors" -- codesign eval gemm.toml --workload cases.json --id t --order 1

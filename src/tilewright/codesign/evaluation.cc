@@ -168,8 +168,8 @@ bool fits(const spatial::Design& design, const cost::SpatialLayer& layer,
 LayerResult on_array(const spatial::Design& design, const WorkloadLayer& layer,
                      const Technology& technology, const std::optional<cost::SpatialBest>& mapped) {
   LayerResult result;
-  result.bound = cost::lower_bound(design, layer.layer);
   const double host = host_cycles(layer, design.host);
+  result.bound = mapped ? cost::lower_bound(design, layer.layer) : host;
   result.on_host = !mapped || host < mapped->cost.cycles;
   if (mapped) {
     result.mapping = mapped->mapping;

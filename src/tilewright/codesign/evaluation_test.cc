@@ -237,6 +237,25 @@ TEST(Evaluation, DoesNotDependOnWhatWasEvaluatedBefore) {
   }
 }
 
+// A CONV2D unit has nothing to do with a product: what is expected of it is what the host takes.
+TEST(Problem, TheHostRunsWhatTheUnitCannot) {
+  Workload workload;
+  workload.layers.push_back(
+      {cost::conv2d({.inputs = 8, .outputs = 8, .height = 8, .width = 8}), 1, {"conv"}});
+  workload.layers.push_back({cost::matmul(64, 64, 64), 1, {"product"}});
+  spatial::Design design;
+  design.unit = spatial::Unit::Conv2d;
+  design.links = spatial::usual_links(design.unit);
+  DesignEvaluator evaluator(workload, *load_technology("asic45"));
+  for (const DesignResult& result :
+       {evaluator.evaluate(design), optimistic(evaluator, design), expected(evaluator, design)}) {
+    EXPECT_FALSE(result.layers[0].on_host);
+    EXPECT_TRUE(result.layers[1].on_host);
+    EXPECT_EQ(result.host_cycles, 64 * 64 * 64);
+  }
+  EXPECT_EQ(evaluator.evaluate(design).layers[1].bound, 64 * 64 * 64);
+}
+
 // What the prior calls exact is, and what it calls a bound is one.
 TEST(ProblemSlow, OptimisticIsABoundAndKnownIsExact) {
   for (const char* name : {"edge", "hasco-gemv", "hasco-dot"}) {

@@ -270,13 +270,15 @@ class Tiles {
 
 }  // namespace
 
-LayerOpinion opinion(const spatial::Design& design, const cost::SpatialLayer& layer) {
+std::optional<LayerOpinion> opinion(const spatial::Design& design,
+                                    const cost::SpatialLayer& layer) {
   Scored best;
   for (const cost::SpatialChoice& choice : cost::choices(design, layer)) {
     const SpatialUnit unit(design, layer, choice);
     const Scored one = Tiles(unit).best();
     if (one.score < best.score) best = one;
   }
+  if (std::isinf(best.score)) return std::nullopt;
   return best.opinion;
 }
 

@@ -4,6 +4,8 @@
 // learn how far it is off.
 #pragma once
 
+#include <optional>
+
 #include "tilewright/accel/spatial/design.h"
 #include "tilewright/cost/spatial/layer.h"
 
@@ -16,8 +18,8 @@ struct LayerOpinion {
   double spad_reads = 0;                   ///< bytes
 };
 
-/// Of the choice of loops that seems best (cost/spatial/score.h). requires: a choice
-/// (`cost::choices`).
-LayerOpinion opinion(const spatial::Design& design, const cost::SpatialLayer& layer);
+/// Of the choice of loops that seems best (cost/spatial/score.h); none: the unit has no choice for
+/// the layer.
+std::optional<LayerOpinion> opinion(const spatial::Design& design, const cost::SpatialLayer& layer);
 
 }  // namespace tilewright::codesign

@@ -24,7 +24,7 @@ spatial::Design array(spatial::Dataflow dataflow, int side, int banks) {
 double off(const spatial::Design& design, const cost::SpatialLayer& layer) {
   const auto best = cost::best_mapping(design, layer);
   EXPECT_TRUE(best);
-  return best ? std::log10(best->cost.cycles / opinion(design, layer).cycles) : 0;
+  return best ? std::log10(best->cost.cycles / opinion(design, layer)->cycles) : 0;
 }
 
 // Rows of 14 pixels follow each other in DRAM: a LOAD fetches 196 bytes, not 14 at a time.
@@ -51,7 +51,7 @@ TEST(Opinion, LanesThatBiasesForbidAreIdle) {
   const auto layer = conv2d({.inputs = 728, .outputs = 728, .height = 19, .width = 19});
   const auto best = cost::best_mapping(design, layer);
   ASSERT_TRUE(best);
-  const LayerOpinion expected = opinion(design, layer);
+  const LayerOpinion expected = *opinion(design, layer);
   EXPECT_EQ(best->cost.steps, 2 * 728 * 19 * 19);
   EXPECT_EQ(expected.steps, 2 * 728 * 19 * 19);
   EXPECT_NEAR(static_cast<double>(best->cost.spad_reads[0] + best->cost.spad_reads[1]) /
@@ -69,7 +69,7 @@ TEST(Opinion, LoadsWriteWholeLines) {
   design.spad_kb = 128;
   design.local_kb = 64;
   const auto layer = conv2d({.inputs = 728, .outputs = 728, .height = 19, .width = 19});
-  EXPECT_EQ(opinion(design, layer).steps, 2 * 728 * 19 * 19);
+  EXPECT_EQ(opinion(design, layer)->steps, 2 * 728 * 19 * 19);
   EXPECT_NEAR(off(design, layer), 0, 0.05);
 }
 
@@ -80,7 +80,13 @@ TEST(Opinion, WindowsOfTilesOverlap) {
   const auto layer =
       conv2d({.inputs = 16, .outputs = 16, .height = 64, .width = 64, .kernel = 3, .pad = 1});
   const double image = 16 * 64 * 64, weights = 16 * 16 * 9;
-  EXPECT_NEAR(opinion(design, layer).load_bytes / (2 * image + weights), 1, 0.05);
+  EXPECT_NEAR(opinion(design, layer)->load_bytes / (2 * image + weights), 1, 0.05);
+}
+
+TEST(Opinion, NoneWhereTheUnitHasNoChoice) {
+  spatial::Design design = array(spatial::Dataflow::WeightStationary, 8, 4);
+  design.unit = spatial::Unit::Conv2d;
+  EXPECT_FALSE(opinion(design, cost::matmul(64, 64, 64)));
 }
 
 }  // namespace

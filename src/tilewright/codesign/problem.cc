@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/codesign/opinion.h"
+#include "tilewright/codesign/unmatched.h"
 
 namespace tilewright::codesign {
 namespace {
@@ -38,13 +41,15 @@ search::PriorValue prior_value(const DesignResult& result, const Goals& goals) {
   return prior;
 }
 
+/// Cycles of a layer that the hardware cannot run: less than these is what the host takes.
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
 double least_cycles(const spatial::Design& design, const cost::SpatialLayer& layer) {
   return cost::lower_bound(design, layer);
 }
-/// A layer that VTA cannot run is the host's.
 double least_cycles(const vta::Config& config, const cost::SpatialLayer& layer) {
   const Result<rules::VtaLayer> tiled = vta_layer(layer, config);
-  return tiled ? static_cast<double>(rules::layer_bound(*tiled, config)) : HUGE_VAL;
+  return tiled ? static_cast<double>(rules::layer_bound(*tiled, config)) : kNever;
 }
 
 int64_t tensor_bytes(const cost::SpatialTensor& tensor) {
@@ -72,9 +77,12 @@ LayerResult least_of(const Hardware& hardware, const cost::SpatialLayer& layer,
 LayerResult probable(const spatial::Design& design, const cost::SpatialLayer& layer,
                      const Energies& energies) {
   constexpr double kPartBytes = 4;
-  const LayerOpinion o = opinion(design, layer);
-  const double sums = 2 * static_cast<double>(spatial::sum_parts(design));
   LayerResult result;
+  result.cycles = kNever;
+  const std::optional<LayerOpinion> known = opinion(design, layer);
+  if (!known) return result;
+  const LayerOpinion& o = *known;
+  const double sums = 2 * static_cast<double>(spatial::sum_parts(design));
   result.cycles = o.cycles;
   result.dram_bytes = o.load_bytes + o.store_bytes;
   result.energy.array = o.steps * static_cast<double>(design.units()) * energies.mac;
@@ -136,7 +144,7 @@ search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluato
   problem.sharing = memory_decisions(space);
   problem.objectives = goals.objectives.size();
   problem.limits = goals.limits.size();
-  problem.legal = [&space](const search::Point& point) { return space.legal(point); };
+  problem.legal = useful_points(space, evaluator.workload());
   const auto at = [&space, &evaluator, goals](const search::Point& point) {
     return prior_value(optimistic(evaluator, space.hardware(point)), goals);
   };

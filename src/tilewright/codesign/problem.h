@@ -28,8 +28,9 @@ DesignResult expected(const DesignEvaluator& evaluator, const Hardware& hardware
 /// large ones to small ones, an evaluator reuses most mappings.
 std::vector<size_t> memory_decisions(const DesignSpace& space);
 
-/// `expected` is its prior, and `optimistic` gives its bounds where every objective and limit has
-/// one. `space` and `evaluator` must outlive the problem.
+/// Its points are useful ones (unmatched.h), `expected` is its prior, and `optimistic` gives its
+/// bounds where every objective and limit has one. `space` and `evaluator` must outlive the
+/// problem.
 search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,
                                   const Goals& goals);
 

@@ -55,6 +55,12 @@ std::string unit_name(const Hardware& hardware) {
   return std::string(design != nullptr ? spatial::name(design->unit) : vta_generator().name());
 }
 
+bool runs_any(const Hardware& unit, const Workload& workload) {
+  return std::any_of(
+      workload.layers.begin(), workload.layers.end(),
+      [&](const WorkloadLayer& layer) { return unmatched(unit, layer.layer).empty(); });
+}
+
 }  // namespace
 
 std::string unmatched(const Hardware& hardware, const SpatialLayer& layer) {
@@ -75,6 +81,29 @@ std::vector<Hardware> units_of(const DesignSpace& space) {
   }
   if (!std::holds_alternative<spatial::Design>(found[0])) found.resize(1);  // it has no units
   return found;
+}
+
+std::vector<std::string> idle_units(const DesignSpace& space, const Workload& workload) {
+  std::vector<std::string> names;
+  const std::vector<Hardware> units = units_of(space);
+  for (const Hardware& unit : units)
+    if (!runs_any(unit, workload)) names.push_back(unit_name(unit));
+  if (names.size() == units.size()) names.clear();
+  return names;
+}
+
+std::function<bool(const search::Point&)> useful_points(const DesignSpace& space,
+                                                        const Workload& workload) {
+  const std::vector<SpaceFile::Parameter>& parameters = space.file().parameters;
+  const auto unit = std::find_if(parameters.begin(), parameters.end(),
+                                 [](const auto& parameter) { return parameter.key == 0; });
+  std::vector<bool> runs;
+  for (const Hardware& one : units_of(space)) runs.push_back(runs_any(one, workload));
+  if (runs.size() == 1) return [&space](const search::Point& point) { return space.legal(point); };
+  const auto decision = static_cast<size_t>(unit - parameters.begin());
+  return [&space, runs, decision](const search::Point& point) {
+    return runs[static_cast<size_t>(point[decision])] && space.legal(point);
+  };
 }
 
 Status check_matches(const std::vector<Hardware>& units, const Workload& workload) {

@@ -7,6 +7,7 @@
 namespace tilewright::codesign {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -52,6 +53,31 @@ TEST(Unmatched, UnitsOfASpaceAreThoseOfItsIntrinsic) {
   const std::vector<Hardware> vta = units_of(*load_space("vta"));
   ASSERT_EQ(vta.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<vta::Config>(vta[0]));
+}
+
+TEST(Unmatched, DesignsWhoseUnitRunsNothingAreOfNoUse) {
+  const DesignSpace space = *load_space("edge");
+  Workload products, both;
+  products.layers.push_back({cost::matmul(8, 8, 8), 1, {"a"}});
+  both = products;
+  both.layers.push_back(
+      {cost::conv2d({.inputs = 4, .outputs = 4, .height = 8, .width = 8}), 1, {"b"}});
+  EXPECT_THAT(idle_units(space, products), ElementsAre("conv2d"));
+  EXPECT_THAT(idle_units(space, both), IsEmpty());
+  const auto of_products = useful_points(space, products), of_both = useful_points(space, both);
+  int idle = 0, legal = 0;
+  Rng rng(3);
+  for (int i = 0; i < 2000; ++i) {
+    const search::Point point = space.points().random(rng);
+    EXPECT_EQ(of_both(point), space.legal(point));
+    if (!space.legal(point)) continue;
+    ++legal;
+    const bool conv = space.design(point).unit == spatial::Unit::Conv2d;
+    EXPECT_EQ(of_products(point), !conv);
+    idle += conv;
+  }
+  EXPECT_GT(idle, 0);
+  EXPECT_LT(idle, legal);
 }
 
 }  // namespace

@@ -402,7 +402,7 @@ SpatialCost evaluate(const spatial::Design& design, const SpatialLayer& layer,
 }
 
 double lower_bound(const spatial::Design& design, const SpatialLayer& layer) {
-  double steps = 0;
+  double steps = std::numeric_limits<double>::infinity();
   for (const SpatialChoice& choice : choices(design, layer)) {
     const SpatialUnit unit(design, layer, choice);
     double product = 1;
@@ -420,8 +420,7 @@ double lower_bound(const spatial::Design& design, const SpatialLayer& layer) {
         accesses +=
             product / blocks * double(whole[lane] * unit.fetches(f)) / double(unit.line_bytes());
     }
-    product = std::max(product, accesses);
-    if (steps == 0 || product < steps) steps = product;
+    steps = std::min(steps, std::max(product, accesses));
   }
   double most = steps;
   for (int tensor = 0; tensor < kSpatialTensors; ++tensor)

@@ -132,7 +132,8 @@ SpatialCost evaluate(const spatial::Design& design, const SpatialLayer& layer,
                      const SpatialMapping& mapping);
 
 /// Cycles that no mapping beats: steps of the best choice with its padding, at their cycles per
-/// step; each factor's bytes once; the result's bytes once.
+/// step; each factor's bytes once; the result's bytes once. Infinite: the unit has no choice of
+/// loops for the layer.
 double lower_bound(const spatial::Design& design, const SpatialLayer& layer);
 
 }  // namespace tilewright::cost

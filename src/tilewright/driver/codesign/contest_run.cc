@@ -10,6 +10,7 @@
 
 #include "tilewright/base/parallel.h"
 #include "tilewright/base/statistics.h"
+#include "tilewright/codesign/unmatched.h"
 #include "tilewright/driver/codesign/goals.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/runtime/thread_pool.h"
@@ -32,16 +33,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// All legal points that are not in `rows` yet, evaluated and kept.
+/// All useful points that are not in `rows` yet, evaluated and kept.
 Status complete(const SearchSubject& subject, codesign::DesignEvaluator& evaluator,
                 codesign::Study& study, std::vector<codesign::StudyRow>& rows) {
   std::set<Point> known;
   for (const codesign::StudyRow& row : rows) known.insert(row.trial.point);
   search::MultiProblem problem{subject.space.points()};
   problem.sharing = codesign::memory_decisions(subject.space);
-  problem.legal = [&](const Point& point) {
-    return subject.space.legal(point) && !known.contains(point);
-  };
+  const auto useful = codesign::useful_points(subject.space, subject.workload);
+  problem.legal = [&](const Point& point) { return useful(point) && !known.contains(point); };
   const std::vector<Point> points = search::points_that_share(problem);
   const SearchSubject all{
       {}, {}, subject.space, {{std::begin(kObjectives), std::end(kObjectives)}, {}}};

@@ -93,7 +93,11 @@ Status check_subject(const SearchSubject& subject) {
     return fail(ErrorKind::Unsupported,
                 fmt::format("there is no model of what designs of {} cost", generator.name()), {},
                 "--space edge, cloud or vta; `codesign space` lists the designs of this one");
-  return codesign::check_matches(codesign::units_of(subject.space), subject.workload);
+  TW_TRY_STATUS(codesign::check_matches(codesign::units_of(subject.space), subject.workload));
+  for (const std::string& unit : codesign::idle_units(subject.space, subject.workload))
+    say(fmt::format("note: {} can run no layer of '{}'; its designs are left out", unit,
+                    subject.workload.name));
+  return {};
 }
 
 Status make_folder(const std::string& folder) {
@@ -153,9 +157,9 @@ Result<std::vector<search::Point>> warm_points(const SearchSubject& subject,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return distances[a] < distances[b]; });
   std::vector<search::Point> points;
+  const auto useful = codesign::useful_points(subject.space, subject.workload);
   for (const size_t i : order)
-    if (points.size() < kWarm && subject.space.legal(front[i].point))
-      points.push_back(front[i].point);
+    if (points.size() < kWarm && useful(front[i].point)) points.push_back(front[i].point);
   return points;
 }
 

@@ -58,8 +58,8 @@ Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSe
 
 /// What must be the same for results to be comparable.
 codesign::StudyKey study_key(const SearchSubject& subject, const tune::MappingSearch& mapping);
-/// errors: Unsupported (no layer matches a unit of the space, or nobody knows what its designs
-/// cost).
+/// Says which units have nothing to do. errors: Unsupported (no layer matches a unit of the space,
+/// or nobody knows what its designs cost).
 Status check_subject(const SearchSubject& subject);
 /// errors: Io.
 Status make_folder(const std::string& folder);
