@@ -45,6 +45,11 @@ class TomlProblems {
   std::vector<Error> errors_;
 };
 
+/// Whether a file is of this kind, as its entry `kind` says. To be asked first: of another kind of
+/// file all other keys would be unknown. errors: Parse (another kind; none where it is `needed`).
+Status check_file_kind(const toml::table& top, std::string_view kind, bool needed,
+                       const std::string& place, const std::string& fix);
+
 /// Whether a text has no line ends or other control characters, with which names do not print back.
 bool is_one_line(std::string_view text);
 

@@ -1,9 +1,13 @@
 #include "tilewright/base/toml_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace tilewright {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 Result<toml::table> parsed(std::string_view text) { return parse_toml(text, "file", "a fix"); }
 
@@ -18,6 +22,22 @@ TEST(Toml, CharactersBeyondAsciiAreInQuotesAndComments) {
   ASSERT_TRUE(table) << to_string(table.error());
   EXPECT_EQ((*table)["a"].value<std::string>(), "\u00e9 \" \u00e9");
   EXPECT_EQ(table->size(), 5u);
+}
+
+// Of a file of another kind every other key would be unknown: that is all that is said.
+TEST(Toml, TheKindOfAFile) {
+  const auto refusal = [](const char* text, bool needed) {
+    const toml::table top = *parse_toml(text, "f", "");
+    const Status status = check_file_kind(top, "vta", needed, "f", "look there");
+    return status ? std::string() : to_string(status.error());
+  };
+  EXPECT_EQ(refusal("kind = \"vta\"", true), "");
+  EXPECT_EQ(refusal("x = 1", false), "");
+  EXPECT_THAT(refusal("x = 1", true), HasSubstr("`kind` must be \"vta\""));
+  EXPECT_THAT(
+      refusal("x = 1\nkind = \"dpu\"", false),
+      AllOf(HasSubstr("f:2"), HasSubstr("must be \"vta\", not \"dpu\""), HasSubstr("look there")));
+  EXPECT_THAT(refusal("kind = 3", false), HasSubstr("f:1"));
 }
 
 TEST(Toml, ElsewhereTheyAreRefusedWithTheirPlace) {

@@ -20,7 +20,6 @@ class ConfigReader {
   ConfigReader(const toml::table& top, std::string place) : top_(top), place_(std::move(place)) {}
 
   Result<Config> read() {
-    read_word("kind", "dpu");
     read_name();
     for (const Key& key : config_keys())
       if (const toml::node* node = find(key)) {
@@ -62,11 +61,6 @@ class ConfigReader {
     if (key.table.empty()) return get(top_, key.name);
     const toml::node* table = get(top_, key.table);
     return table != nullptr && table->is_table() ? get(*table->as_table(), key.name) : nullptr;
-  }
-  void read_word(std::string_view key, std::string_view wanted) {
-    const toml::node* node = get(top_, key);
-    if (node != nullptr && node->value_exact<std::string_view>() != wanted)
-      problem(*node, fmt::format("`{}` must be \"{}\" for a DPU", key, wanted));
   }
   void read_name() {
     const toml::node* node = get(top_, "name");
@@ -163,7 +157,9 @@ std::string value_text(const Key& key, Config& config) {
 }  // namespace
 
 Result<Config> parse_config(std::string_view text, const std::string& place) {
-  const toml::table table = TW_TRY(parse_toml(text, place, "an entry is KEY = VALUE"));
+  constexpr const char* kExample = "an entry is KEY = VALUE";
+  const toml::table table = TW_TRY(parse_toml(text, place, kExample));
+  TW_TRY_STATUS(check_file_kind(table, "dpu", false, place, kExample));
   return ConfigReader(table, place).read();
 }
 

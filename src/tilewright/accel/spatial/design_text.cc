@@ -35,12 +35,6 @@ void read_key(const Key& key, TomlTable& table, Design& into) {
     read_word(std::get<Words>(key.value), key, table, into);
 }
 
-void read_kind(TomlTable& table) {
-  std::string kind;
-  if (table.read_text("kind", kind) && kind != "spatial")
-    table.problem("kind", "`kind` must be \"spatial\"", kExample);
-}
-
 std::string place_of(const toml::table& top, const Key& key, const std::string& place) {
   const toml::table* table = key.table.empty() ? &top : top[key.table].as_table();
   const toml::node* node = table == nullptr ? nullptr : table->get(key.name);
@@ -73,10 +67,12 @@ std::string value_text(const Key& key, const Design& design) {
 
 Result<Design> read_design(std::string_view text, const std::string& place) {
   const toml::table top = TW_TRY(parse_toml(text, place, kExample));
+  TW_TRY_STATUS(check_file_kind(top, "spatial", true, place, kExample));
   TomlProblems problems(place);
   TomlTable table(top, "", problems);
   Design design;
-  read_kind(table);
+  std::string kind;
+  table.read_text("kind", kind);
   table.read_text("name", design.name);
   static const toml::table kNothing;
   std::map<std::string_view, TomlTable> tables;

@@ -247,6 +247,10 @@ class DesignSearch {
     // Only `enumerate` knows what it wants next without the results before.
     constexpr int kAtOnce = 256;
     if (settings_.method == "enumerate") budget.batch = kAtOnce;
+    constexpr double kMany = 1e5;  // points that a model looks at in some seconds
+    if (const double points = subject_.space.points().size();
+        points > kMany && points <= options.list_up_to && settings_.method == "ours")
+      say(fmt::format("looking at all {:.0f} points of the space first", points));
     evaluate_warm(*searcher, budget);
     const search::Stop stop = search::run(
         *searcher,
