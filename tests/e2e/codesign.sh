@@ -350,6 +350,10 @@ exits 3 "a unit that matches no layer" "no layer of" "conv2d" "over 0 of its axe
 sed 's/, source = "horowitz" }/ }/' "$here/../../hw/tech/asic45.toml" >mine.toml
 space s '"gemm"' '' | sed 's/"asic45"/"mine.toml"/' >bad.toml
 exits 2 "numbers without source" "mine.toml:21:19" "multiply_energy\` has no source" "add_energy" -- codesign space bad.toml
+cp "$here/../../hw/tech/asic45.toml" own.toml
+space own '"gemm"' '' | sed 's/"asic45"/"own.toml"/' >own-space.toml
+exits 0 "a technology of one's own" "area (um2)" -- codesign search product.onnx --space own-space.toml --evaluations 2 -o own
+exits 0 "its front, with units" "area (um2)" -- codesign front own
 space four '"gemm", "gemv", "dot", "conv2d"' '' | sed 's/banks = 4/banks = 2/' >four.toml
 exits 8 "a folder of a space that was changed" "space: here four, 16 points" -- codesign search net.onnx --space four.toml -o four
 exits 8 "a warm start from another space" "space: here edge" -- "${search[@]}" -o x --warm vta
