@@ -95,19 +95,6 @@ Status TomlProblems::status() {
   return tl::unexpected<Error>(std::move(first));
 }
 
-Status check_file_kind(const toml::table& top, std::string_view kind, bool needed,
-                       const std::string& place, const std::string& fix) {
-  const auto found = top.find("kind");
-  const toml::node* node = found == top.end() ? nullptr : &found->second;
-  if (node == nullptr ? !needed : node->value_exact<std::string_view>() == kind) return {};
-  const auto other = node == nullptr ? std::nullopt : node->value_exact<std::string_view>();
-  TomlProblems problems(place);
-  problems.add(fmt::format("`kind` must be \"{}\"{}", kind,
-                           other ? fmt::format(", not \"{}\"", *other) : std::string()),
-               fix, node);
-  return problems.status();
-}
-
 const toml::node* TomlTable::find(std::string_view key) const {
   const auto found = table_.find(key);
   return found == table_.end() ? nullptr : &found->second;
@@ -130,6 +117,17 @@ void TomlTable::add_range(std::string_view key, const std::string& value, const 
                           const toml::node* node) {
   problems_.add(fmt::format("`{}{}` is {}, but must be in {}", prefix_, key, value, range), {},
                 node);
+}
+
+Status TomlTable::check_kind(std::string_view kind, bool needed, const std::string& fix) {
+  const toml::node* node = known("kind");
+  const auto other = node == nullptr ? std::nullopt : node->value_exact<std::string_view>();
+  if (node == nullptr ? !needed : other == kind) return {};
+  problem("kind",
+          fmt::format("`kind` must be \"{}\"{}", kind,
+                      other ? fmt::format(", not \"{}\"", *other) : std::string()),
+          fix);
+  return problems_.status();
 }
 
 bool TomlTable::read_text(std::string_view key, std::string& into) {

@@ -45,11 +45,6 @@ class TomlProblems {
   std::vector<Error> errors_;
 };
 
-/// Whether a file is of this kind, as its entry `kind` says. To be asked first: of another kind of
-/// file all other keys would be unknown. errors: Parse (another kind; none where it is `needed`).
-Status check_file_kind(const toml::table& top, std::string_view kind, bool needed,
-                       const std::string& place, const std::string& fix);
-
 /// Whether a text has no line ends or other control characters, with which names do not print back.
 bool is_one_line(std::string_view text);
 
@@ -61,6 +56,10 @@ class TomlTable {
   TomlTable(const toml::table& table, std::string prefix, TomlProblems& problems)
       : table_(table), prefix_(std::move(prefix)), problems_(problems) {}
 
+  /// Whether a file is of this kind, as its entry `kind` says. To be asked first: of another kind
+  /// of file all other keys would be unknown. errors: Parse (another kind; none where it is
+  /// `needed`).
+  Status check_kind(std::string_view kind, bool needed, const std::string& fix);
   /// False where the entry is no text of one line.
   bool read_text(std::string_view key, std::string& into);
   void read_texts(std::string_view key, std::vector<std::string>& into);

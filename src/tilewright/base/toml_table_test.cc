@@ -28,7 +28,8 @@ TEST(Toml, CharactersBeyondAsciiAreInQuotesAndComments) {
 TEST(Toml, TheKindOfAFile) {
   const auto refusal = [](const char* text, bool needed) {
     const toml::table top = *parse_toml(text, "f", "");
-    const Status status = check_file_kind(top, "vta", needed, "f", "look there");
+    TomlProblems problems("f");
+    const Status status = TomlTable(top, "", problems).check_kind("vta", needed, "look there");
     return status ? std::string() : to_string(status.error());
   };
   EXPECT_EQ(refusal("kind = \"vta\"", true), "");

@@ -32,7 +32,7 @@ struct LayerResult {
   cost::SpatialBinds binds = cost::SpatialBinds::Steps;
   double dram_bytes = 0;
   double cycles = 0;
-  double bound = 0;  ///< no mapping takes fewer (cost::lower_bound)
+  double bound = 0;  ///< no mapping takes fewer (cost::lower_bound); none fits: what the host takes
   EnergyLevels energy;
 };
 

@@ -159,7 +159,8 @@ std::string value_text(const Key& key, Config& config) {
 Result<Config> parse_config(std::string_view text, const std::string& place) {
   constexpr const char* kExample = "an entry is KEY = VALUE";
   const toml::table table = TW_TRY(parse_toml(text, place, kExample));
-  TW_TRY_STATUS(check_file_kind(table, "dpu", false, place, kExample));
+  TomlProblems problems(place);
+  TW_TRY_STATUS(TomlTable(table, "", problems).check_kind("dpu", false, kExample));
   return ConfigReader(table, place).read();
 }
 

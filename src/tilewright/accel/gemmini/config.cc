@@ -60,12 +60,10 @@ Status check(const Config& config) {
 Result<Config> parse_config(std::string_view text, const std::string& place) {
   constexpr const char* kShown = "hw/gemmini.toml shows what a configuration looks like";
   const toml::table top = TW_TRY(parse_toml(text, place, kShown));
-  TW_TRY_STATUS(check_file_kind(top, "gemmini", false, place, kShown));
   TomlProblems problems(place);
   TomlTable table(top, "", problems);
+  TW_TRY_STATUS(table.check_kind("gemmini", false, kShown));
   Config config;
-  std::string kind;
-  table.read_text("kind", kind);
   table.read_text("name", config.name);
   for (const ConfigKey& key : kConfigKeys)
     table.read_integer(key.name, config.*key.member, key.low, key.high);

@@ -67,12 +67,10 @@ std::string value_text(const Key& key, const Design& design) {
 
 Result<Design> read_design(std::string_view text, const std::string& place) {
   const toml::table top = TW_TRY(parse_toml(text, place, kExample));
-  TW_TRY_STATUS(check_file_kind(top, "spatial", true, place, kExample));
   TomlProblems problems(place);
   TomlTable table(top, "", problems);
+  TW_TRY_STATUS(table.check_kind("spatial", true, kExample));
   Design design;
-  std::string kind;
-  table.read_text("kind", kind);
   table.read_text("name", design.name);
   static const toml::table kNothing;
   std::map<std::string_view, TomlTable> tables;

@@ -92,12 +92,10 @@ void read_timing(const toml::table& table, TomlProblems& problems, Timing& timin
 Result<Config> config_of_toml(std::string_view text, const std::string& place) {
   constexpr const char* kExample = "an entry is KEY = VALUE; tilewright hw new writes a file";
   const toml::table table = TW_TRY(parse_toml(text, place, kExample));
-  TW_TRY_STATUS(check_file_kind(table, "vta", false, place, kExample));
   TomlProblems problems(place);
-  Config config;
   TomlTable top(table, "", problems);
-  std::string kind;
-  top.read_text("kind", kind);
+  TW_TRY_STATUS(top.check_kind("vta", false, kExample));
+  Config config;
   top.read_text("name", config.name);
   top.read_number("clock_mhz", config.clock_mhz);
   read_keys(top, kSizes, config);
